@@ -12,6 +12,7 @@ from typing import Any, Final
 from consumer.files.term_edits import Replacement
 from consumer.offline.pages.quotes import text_of
 from consumer.offline.scored_run import CaseLine, Explanation
+from consumer.text import quoted
 from safe_core import Criterion, Expectations, Label, prepare, score
 from safe_core.ceiling import NarratedCase
 from safe_core.diagnosis import Miss, NarrativeSays, OutputSays, Passage, Remedy, Verdict
@@ -26,19 +27,20 @@ from safe_core.scoring import READ, CaseScore, label_of_counts
 
 _WHERE: Final[Mapping[Criterion, str]] = {"CR": "in the signals or the summary", "AC": "in the summary"}
 _NOT_REPLACED: Final = (
-    "The output says it in other words. SAFE found no phrase of the narrative that can replace the term without "
-    "weakening the test case or asking for more than the term does: a person must accept the words or change the term."
+    "SAFE found no phrase of the narrative that can replace the term without weakening the test case or asking for "
+    "more than the term does, in words that a note would have."
 )
+_LACKING: Final = "No phrase of the narrative can replace the term: the sentences nearest to it do not have"
+_MUST_CHANGE: Final = "A person must accept the words of the output or change the term."
 _VERBATIM: Final = (
-    "The output says it in other words or in several places; the narrative has the term word for word. "
-    "A person must compare the two, and accept the words or decide that the term asks for too much."
+    "The narrative has the term word for word; the output seems to say it in other words or in several places."
 )
 _WRONG_CASE: Final = (
     "SAFE does not find this in the narrative, or the narrative says otherwise. A person must read the narrative and "
     "correct the test case; no change of the prompt gives what the model was not told."
 )
-_TWICE: Final = "The list has the term more than once. A person must decide which of them to keep."
-_UNTOLD: Final = "The test case has no narrative to take other words from. A person must change the term."
+_TWICE: Final = "The list has the term more than once."
+_UNTOLD: Final = "The test case has no narrative to take other words from."
 _FORBIDDEN: Final = "Ask the follow-up questions without the forbidden terms."
 _LOOK: Final = "Only a person can tell what must change."
 _NOT_ASKED: Final = "Change nothing: the model was not asked for this."
@@ -50,8 +52,8 @@ class Proposal:
     """What would have to change for one term; of verdict `prompt`, `change` is the cause that it shares with others.
 
     `passage` is the nearest one of the output, `contradicted_by` the words of the output that contradict the term.
-    `stretches` are the places of the narrative that replace the term, empty where a person must change it. Of a
-    forbidden term that was used, neither output nor narrative is asked what it says.
+    `stretches` are the places of the narrative that replace the term; `not_replaced` says why nothing replaces a term
+    that output or narrative say in other words. Of a forbidden term that was used, neither is asked what it says.
     """
 
     criterion: Criterion
@@ -59,6 +61,7 @@ class Proposal:
     verdict: Verdict
     change: str
     replacement: tuple[str, ...] = ()
+    not_replaced: str = ""
     stretches: tuple[Stretch, ...] = ()
     passage: Passage | None = None
     contradicted_by: Passage | None = None
@@ -66,6 +69,17 @@ class Proposal:
     remedy: Remedy = "ask"
     output_says: OutputSays | None = None
     narrative_says: NarrativeSays | None = None
+
+    @property
+    def key(self) -> tuple[Criterion, str]:
+        """What it is about."""
+        return self.criterion, self.term
+
+    def with_replacement_of(self, other: "Proposal | None") -> "Proposal":
+        """Put together what is proposed for a term and what replaces it."""
+        if other is None:
+            return self
+        return replace(self, change=f"{self.change} {other.change}", replacement=other.replacement)
 
     def evidence(self) -> dict[str, Any]:
         """Give the places that it is about, as offsets alone."""
@@ -94,7 +108,15 @@ class ProposedCase:
         self._told = narratives
         self.before = self.after = expectations
         terms = [*self._terms()]
-        self.proposals = [*terms, *self._prompts(), *self._others({(each.criterion, each.term) for each in terms})]
+        done = {each.key for each in terms}
+        left = {(miss.criterion, miss.term) for miss in self._misses if _is_worded_otherwise(miss)} - done
+        self.proposals = [
+            *terms,
+            *(
+                replace(each, not_replaced=self._why_not(each)) if each.key in left else each
+                for each in (*self._prompts(), *self._others(done))
+            ),
+        ]
 
     def words_at(self, passage: Passage) -> str:
         """Give the words of the output at a passage, to be shown only where the user asked for text of outputs."""
@@ -116,8 +138,15 @@ class ProposedCase:
         for each in proposals if not onto_terms else ():
             if each.replacement:
                 expectations = replaced(expectations, each)
-        found = Counter(each.criterion for each in proposals if each.verdict != "term")
         scored = self._scored(expectations)
+        missed = {"CR": scored.details.cr_missing, "AH": scored.details.ah_violations, "AC": scored.details.ac_missing}
+        found = Counter(
+            each.criterion
+            for each in proposals
+            if each.verdict != "term"
+            for term in self._terms_for(each, expectations)
+            if term in missed[each.criterion]
+        )
         return label_of_counts(
             len(scored.details.cr_found) + found["CR"],
             len(scored.details.ah_violations) - found["AH"],
@@ -125,6 +154,13 @@ class ProposedCase:
             scored.terms,
             self.line.rules,
         )
+
+    def _terms_for(self, proposal: Proposal, expectations: Expectations) -> Sequence[str]:
+        """Give what some expectations ask for in the place of a proposal's term: the term, or what replaces it."""
+        if proposal.term in expectations.of(proposal.criterion):
+            return (proposal.term,)
+        key = proposal.criterion, proposal.term
+        return next((each.replacement for each in self.proposals if each.replacement and each.key == key), ())
 
     def _scored(self, expectations: Expectations) -> CaseScore:
         return score(prepare(expectations), self._explanation.output, self.line.rules)
@@ -136,9 +172,9 @@ class ProposedCase:
         return self._explanation.diagnosis.misses
 
     def _terms(self) -> Iterator[Proposal]:
-        """Replace each term of which the test case is to blame, where that can be done."""
+        """Replace each term that the output says, or the narrative words, otherwise, where that can be done."""
         for miss in self._misses:
-            if miss.remedy == "accept_wording" and (proposal := self._replacing(miss)):
+            if _is_worded_otherwise(miss) and (proposal := self._replacing(miss)):
                 self.after = replaced(self.after, proposal)
                 yield proposal
 
@@ -154,7 +190,7 @@ class ProposedCase:
             phrases = self._narrative.phrases(stretches)
             these = "this phrase" if len(phrases) == 1 else f"these {len(phrases)} phrases"
             about = _about(miss, f"Replace the term with {these} from the narrative.")
-            proposal = replace(about, replacement=phrases, stretches=stretches)
+            proposal = replace(about, verdict="term", replacement=phrases, stretches=stretches)
             if self._all_tell(phrases) and self._weakens_nothing(proposal):
                 return proposal
         return None
@@ -222,17 +258,30 @@ class ProposedCase:
             elif miss.verdict == "not_asked_for":
                 yield _about(miss, _NOT_ASKED)
             elif miss.verdict == "term" and (miss.criterion, miss.term) not in replaced_terms:
-                yield _about(miss, self._why_not(miss))
+                yield _about(miss, self._why_changed(miss))
 
-    def _why_not(self, miss: Miss) -> str:
-        """Say why a term that must change was not replaced."""
+    def _why_changed(self, miss: Miss) -> str:
+        """Say why a person must change a term that was not replaced."""
         if miss.remedy == "correct_case":
             return _WRONG_CASE
-        if self._explanation.narrative is None:
+        return f"{self._why_not(miss)} {_MUST_CHANGE}"
+
+    def _why_not(self, about: Miss | Proposal) -> str:
+        """Say why a term is not replaced."""
+        if self._narrative is None:
             return _UNTOLD
-        if self.before.of(miss.criterion).count(miss.term) > 1:
+        if self.before.of(about.criterion).count(about.term) > 1:
             return _TWICE
-        return _VERBATIM if miss.in_narrative == "yes" else _NOT_REPLACED
+        if self._narrative.has(about.term):
+            return _VERBATIM
+        lacking = self._narrative.lacks(about.term)
+        return f"{_LACKING} {', '.join(map(quoted, lacking))}." if lacking else _NOT_REPLACED
+
+
+def _is_worded_otherwise(miss: Miss) -> bool:
+    """Tell whether output or narrative say a missed term in other words."""
+    is_in_question = miss.remedy != "correct_case" and miss.verdict != "not_asked_for"
+    return miss.remedy == "accept_wording" or (miss.in_narrative == "no" and is_in_question)
 
 
 def replaced(expectations: Expectations, proposal: Proposal) -> Expectations:

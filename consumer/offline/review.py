@@ -158,7 +158,9 @@ class ReviewedCase:
     def _undecided(self) -> list[Item]:
         if self.line.generation != "answered":
             return []
-        proposals = {(each.criterion, each.term): each for each in self.proposals}
+        proposals: dict[tuple[Criterion, str], Proposal] = {}
+        for one in self.proposals:  # what replaces a term comes before what is proposed besides
+            proposals[one.key] = one.with_replacement_of(proposals.get(one.key))
         misses = self.misses
         told: dict[tuple[Criterion, str], ExplainedTerm] = {}
         for group in explained_terms(self.explanation, self.line.remarked, shows_text=True):

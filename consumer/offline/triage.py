@@ -69,6 +69,7 @@ class Priced:
             "narrative_says": proposal.narrative_says,
             "change": proposal.change,
             "replacement": list(proposal.replacement),
+            "not_replaced": proposal.not_replaced or None,
             "cases_gained": {"alone": int(self.gains_alone), "in_order": int(self.gains_in_order)},
             "evidence": proposal.evidence(),
             "decided": self.decided or None,

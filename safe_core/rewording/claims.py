@@ -1,18 +1,51 @@
-"""Whether phrases keep what a term claims: its values and sides, what it denies or doubts, what belongs together."""
+"""Whether phrases of a narrative claim what a term claims, no less and not much more, in words that a note has."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Sequence
+from functools import cache, lru_cache
+from typing import Final
 
+from safe_core.diagnosis import relations
 from safe_core.diagnosis.alignment import Edit, Term, align, term_of
-from safe_core.diagnosis.numbers_in_text import rival, same
+from safe_core.diagnosis.numbers_in_text import rival
 from safe_core.diagnosis.reading import Clause, Fact, is_negative, read
+from safe_core.diagnosis.units import units_of
+from safe_core.diagnosis.words import stem
+from safe_core.matching_rule import normalise
 
-SIDES = frozenset(("left", "right", "bilat", "unilat"))
-KEPT = frozenset(("same", "form", "perhaps"))
-_DOUBTS = frozenset(("unsure", "supposed", "theirs"))
+_KEPT: Final = frozenset(("same", "form"))
+_MOST_MORE: Final = 3  # words of content that phrases may have more than a term, unless the term has more itself
+_COUNTING: Final = (
+    "new old last next always often usual routine occasional occasionally sometimes several few couple many much more "
+    "most little slightly early earlier late later before after since until while recent current currently today again "
+    "past previous prior both able unable difficulty trouble good better best fine same full complete entire whole "
+    "almost approximately ongoing still started start begin add onset visit"
+)
+"""Weak words that say when, how often, how much or how well; the others may be left out."""
+_SPOKEN: Final = re.compile(
+    r"(?<![\w-])(?:I|you|your|yours|we|us|our|me|my|mine|um|uh|uhm|hm+|mm-hmm|okay|yeah|yep|nope|wow|gon|gonna|wan|wanna|got"
+    r"|gotta|kind of|sort of|kinda|sorta|like|just|really|actually|basically|pretty|stuff|lots?|guys?|maybe|know|mean"
+    r"|guess|bit|lets|alright|all right|right now|oh|hey|hi|hello)(?![\w-])",
+    re.IGNORECASE,
+)
+"""Who is spoken to, and fillers."""
+_TAKEN_DOWN: Final = re.compile(
+    r"^(?:of|and|or|to|that|which|than|by)\b|\b(?:an?|the|of|and|or|to|his|her|was|is|with)$|\n|\s[.,;:?!]|\.\.|\[|\b\w*n['’]t\b|\s['’](?:s|re|ve|ll|m|d)\b|\w-(?:\s|$)|(?:^|\s)\d{1,2}[.)]\s|[?!]|\b(?:it|that|he|she|there)['’]s\b"
+    r"|\b(\w+) \1\b",
+    re.IGNORECASE,
+)
+"""Speech as it is taken down (cut tokens, spaces before commas, words said twice), and numbers of a list."""
+_DIGIT: Final = re.compile(r"\d")
+_SPELLED: Final = frozenset(("count", "frequency", "age", "ordinal", "date", "time", "grade"))
+_PERIODS: Final = frozenset(map(stem, ("day", "week", "month", "year")))
+_MOST_WORDS: Final = 200  # of a term
+_PAST: Final = frozenset(("past",))
+_DOUBTS: Final = frozenset(("unsure", "supposed", "theirs", "asked"))
 
-_PRIVATIVE = re.compile(r"(?:un|non)\w{3,}|\w{3,}less")  # denies a part of itself: untreated, pulseless
+
+@cache
+def _counting() -> frozenset[str]:
+    return frozenset(map(stem, _COUNTING.split()))
 
 
 @lru_cache(maxsize=512)
@@ -22,74 +55,85 @@ def clauses_of(*texts: str) -> tuple[Clause, ...]:
 
 
 def answers_how_much(fact: Fact) -> bool:
-    """Tell whether a fact is a value or a side, in whose place a text may have another one."""
-    return fact.value is not None or fact.key in SIDES
+    """Tell whether a fact is a value, a period or a side, in whose place a text may have another one."""
+    return fact.value is not None or fact.key in relations.sides() | _PERIODS
+
+
+def is_needed(fact: Fact) -> bool:
+    """Tell whether a term without a fact would claim less; not so of "given" in "aspirin not given"."""
+    if fact.tells or fact.value is not None:
+        return True
+    if is_negative(fact):
+        return fact.key not in relations.going()
+    return not fact.statuses <= _PAST or fact.key in relations.going() | _counting()
 
 
 def is_held(edit: Edit) -> bool:
-    """Tell whether a text has a fact of a term, in any form, or another value in its place."""
-    is_other_value = edit.kind in {"value", "rival"} and answers_how_much(edit.fact)
-    return edit.kind in KEPT or is_other_value or (edit.kind == "weaker" and not _doubts(edit.fact))
+    """Tell whether a text has a fact of a term, in any form and as surely; behind a preposition, a near synonym."""
+    if edit.kind != "perhaps" or edit.other is None:
+        return edit.kind in _KEPT
+    return edit.fact.is_context and relations.rivals().keys().isdisjoint((edit.fact.key, edit.other.key))
 
 
-def are_kept(text: str, phrases: Sequence[str], narrative: str) -> bool:
-    """Tell whether phrases of a narrative keep what a term claims.
+def is_weaker(term: Term, phrases: Sequence[str]) -> bool:
+    """Tell whether phrases lack a fact of a term, its value, side, denial or doubt, or are only a part of its words."""
+    for edit in align(term, clauses_of(*phrases)).edits:
+        is_past = edit.other is not None and edit.fact.statuses & _PAST > edit.other.statuses & _PAST
+        if is_past or not (is_held(edit) or (edit.kind == "missing" and not is_needed(edit.fact))):
+            return True
+    return len(phrases) == 1 and _is_cut(term, phrases[0])
 
-    Where the narrative has another value in the place of one, and nowhere this one, the phrases must have that.
+
+def _is_cut(term: Term, phrase: str) -> bool:
+    """Tell whether a phrase is a part of a term's words without what this says of it: "headaches", "has headaches"."""
+    at = normalise(term.text).find(normalise(phrase))
+    return at >= 0 and not all(
+        at <= unit.start < at + len(phrase)
+        for unit in units_of(term.text, _MOST_WORDS)
+        if unit.kind in {"lead-in", "trigger"} or (unit.fact is not None and is_needed(unit.fact))
+    )
+
+
+def asks_more(term: Term, phrase: str, *, is_said: bool) -> bool:
+    """Tell whether a phrase claims much more than a term: a value, a side, a drug, a denial, a doubt, or many words.
+
+    A value that does not exclude one of the term's is only too much where the output does not say it.
     """
-    term, kept = term_of(text), clauses_of(*phrases)
-    edits, told = align(term, kept).edits, [fact for clause in clauses_of(narrative) for fact in clause.facts]
-    is_denied = any(is_negative(edit.fact) and edit.fact.tells for edit in edits)
-    for edit in edits:
-        is_aside = edit.kind == "missing" and not edit.fact.tells and is_denied  # the "given" of "drug not given"
-        if not (is_aside or _is_kept(edit, told)):
-            return False
-    return not _says_another(edits, kept) and _belong_together(term, kept)
+    more = [edit.fact for edit in align(term_of(phrase), clauses_of(term.text)).edits if not is_held(edit)]
+    telling = [fact for fact in more if fact.tells]
+    denies = any(map(is_negative, term.facts))
+    return len(telling) > max(_MOST_MORE, len(term.facts)) or any(
+        fact.key in relations.drugs()
+        or (fact.key in relations.sides() and any(own.key in relations.sides() for own in term.facts))
+        or (is_negative(fact) and not denies)
+        or _DOUBTS & fact.statuses
+        or (
+            fact.value
+            and ((not is_said and _has_digit(fact, phrase)) or any(_is_rival(fact, own) for own in term.facts))
+        )
+        for fact in telling
+    )
 
 
-def _is_kept(edit: Edit, told: Iterable[Fact]) -> bool:
-    if answers_how_much(edit.fact):
-        return edit.kind in KEPT or (is_held(edit) and not any(_is_same(edit.fact, fact) for fact in told))
-    if is_negative(edit.fact) or _doubts(edit.fact):
-        is_general = edit.kind == "general" and not any(_is_same(edit.fact, fact) for fact in told)
-        return edit.kind in KEPT or is_general
-    return is_held(edit) or (edit.kind == "missing" and not _PRIVATIVE.fullmatch(edit.fact.key))
+def _is_rival(fact: Fact, other: Fact) -> bool:
+    return bool(fact.value and other.value and rival(fact.value, other.value))
 
 
-def _is_same(fact: Fact, other: Fact) -> bool:
-    return fact.key == other.key or bool(fact.value and other.value and same(fact.value, other.value))
+def _has_digit(fact: Fact, text: str) -> bool:
+    return _DIGIT.search(text, fact.start, fact.end) is not None
 
 
-def _doubts(fact: Fact) -> bool:
-    return not _DOUBTS.isdisjoint(fact.statuses)
+def is_written(phrase: str) -> bool:
+    """Tell whether a note could have a phrase: nobody is spoken to, and no measured value is spelled out."""
+    return not (
+        _SPOKEN.search(phrase)
+        or _TAKEN_DOWN.search(phrase)
+        or any(_is_spelled(fact, phrase) for clause in clauses_of(phrase) for fact in clause.facts)
+    )
 
 
-def _says_another(edits: Sequence[Edit], kept: Iterable[Clause]) -> bool:
-    """Tell whether phrases have a second value where they have the term's own: it fell "from 180 to 90 mmHg"."""
-    own = [edit.fact.value for edit in edits if edit.kind in KEPT and edit.fact.value]
-    others = [fact.value for clause in kept for fact in clause.facts if fact.value]
-    return any(rival(one, other) for one in own for other in others)
-
-
-def _belong_together(term: Term, kept: Iterable[Clause]) -> bool:
-    """Tell whether each value and side of a term goes with the same words in the phrases, where these have both."""
-    facts = [fact for clause in kept for fact in clause.facts]
-    bound, said = _bound(term.facts), {fact.key for fact in facts}
-    others = _bound(facts)
-    return not any(
-        keys & said and keys.isdisjoint(others.get(pair, keys)) for pair, keys in bound.items()
-    )  # "left leg", where only another word has the left
-
-
-def _bound(facts: Iterable[Fact]) -> Mapping[tuple[str, str], frozenset[str]]:
-    """Give, for each word and each question, the values in its segments that answer it."""
-    segments: dict[int, list[Fact]] = {}
-    for fact in facts:
-        segments.setdefault(fact.segment, []).append(fact)
-    found: dict[tuple[str, str], frozenset[str]] = {}
-    for segment in segments.values():
-        values = [(fact.value.scale if fact.value else "side", fact.key) for fact in segment if answers_how_much(fact)]
-        for word in (fact for fact in segment if fact.tells and not answers_how_much(fact)):
-            for scale, key in values:
-                found[word.key, scale] = found.get((word.key, scale), frozenset()) | {key}
-    return found
+def _is_spelled(fact: Fact, phrase: str) -> bool:
+    """Tell "six point seven" and "twenty milligrams" from "6.7", "two weeks" and "twice a day"."""
+    if fact.value is None or _has_digit(fact, phrase):
+        return False
+    return fact.value.kind not in _SPELLED and fact.value.scale != "duration"

@@ -6,24 +6,22 @@ minutes" to "fifty-five minutes".
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
+from safe_core.diagnosis.answers import answer
 from safe_core.diagnosis.reading import MAX_WORDS, Clause, Fact, read
 from safe_core.diagnosis.words import words
+from safe_core.matching_rule import normalise
 
 _MOST_WIDER: Final = 10  # words by which a phrase is widened
 _PARTS_WORDS: Final = re.compile(r"[\s,;:()\[\]\"“”]")
 _BEGINS_SENTENCE: Final = re.compile(r"[.!?;\n•]\s+")
-_NOT: Final = re.compile(r"\b(?:is|are|was|were|has|have|had|do|does|did|can|could|would|will|may|might|must) \Z", re.I)
-_PART: Final = re.compile(
-    r"[^\W_]+ (?:out )?of (?:(?:an?|the|his|her|their) )?\Z"
-)  # "signs of | infection", "two of | five"
-_BRACKETS: Final = {"(": ")", "[": "]"}
-_QUOTES: Final = {'"': '"', "“": "”", "‘": "’", "«": "»", "'": "'"}
-_APOSTROPHE: Final = re.compile(r"(?<=\w)['’](?=\w)|(?<=s)['’](?=\s)")
+_PART: Final = re.compile(r"[^\W_]+ (?:out )?of (?:(?:an?|the|his|her|their) )?\Z")  # "signs of", "two of"
+_DIGIT: Final = re.compile(r"\d(?![\d.:/])")
+_OPENS: Final = re.compile(r"[(\[“«]|(?<!\w)[\"'‘](?=\w)")
+_CLOSES: Final = re.compile(r"[)\]”»]|(?<=\w)[\"'’](?!\w)")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -74,80 +72,54 @@ class Phrases:
         last = bisect_left(self._facts, end, key=lambda fact: fact.start)
         return [fact for fact in self._facts[first:last] if fact.end <= end]
 
-    def words(self, start: int, end: int) -> tuple[int, int]:
-        """Give the numbers of the first word that reaches into a place, and of the last one."""
-        return bisect_right(self._ends, start), bisect_left(self._starts, end) - 1
-
-    def place(self, first: int, last: int) -> tuple[int, int]:
-        """Give where some words are."""
-        return self._starts[first], self._ends[last]
+    def tells(self, phrase: str) -> bool:
+        """Tell whether it says what another narrative says in these words, and does not deny it."""
+        return normalise(phrase) in normalise(self.text) and answer(phrase, [self.text]).says == "said"
 
     def whole(self, sentence: Sentence, start: int, end: int) -> Stretch | None:
         """Widen a place of a sentence until it is whole; None where it does not get so."""
-        least, most = self.words(sentence.start, sentence.end)
-        first, last = self.words(start, end)
+        least, most = self._numbers(sentence.start, sentence.end)
+        first, last = self._numbers(start, end)
         for wider in range(_MOST_WIDER + 1):
             for left in range(wider, -1, -1):
                 begin, finish = self._joined(max(least, first - left), min(most, last + wider - left))
-                if self._is_whole(*self.place(begin, finish)):
-                    return self._with_quotes(*self.place(begin, finish))
+                if _DIGIT.match(self.text, self._starts[begin]):
+                    begin -= 1  # "2-hour" is in "12-hour", too
+                    if begin < least or any(fact.tells for fact in self.facts(self._starts[begin], self._ends[begin])):
+                        return None
+                if self._is_whole(self._starts[begin], self._ends[finish]):
+                    return self._closed(self._starts[begin], self._ends[finish])
         return None
 
+    def _numbers(self, start: int, end: int) -> tuple[int, int]:
+        """Give the numbers of the first word that reaches into a place, and of the last one."""
+        return bisect_right(self._ends, start), bisect_left(self._starts, end) - 1
+
     def _joined(self, first: int, last: int) -> tuple[int, int]:
-        """Take in what is written as one word with the first or last, "door-to-needle", and the "could" of "not"."""
+        """Take in what is written as one word with the first or last, "door-to-needle", and what these need."""
         while first and not _PARTS_WORDS.search(self.text, self._ends[first - 1], self._starts[first]):
             first -= 1
         while last + 1 < len(self._words) and not _PARTS_WORDS.search(
             self.text, self._ends[last], self._starts[last + 1]
         ):
             last += 1
-        begin = self.text[max(0, self._starts[first] - 40) : self._starts[first]]
-        if self._words[first].folded == "not" and _NOT.search(begin):
-            first -= 1
-        elif part := _PART.search(begin):
-            first = self.words(self._starts[first] - len(part[0]), self._starts[first])[0]
-        return first, last
+        if part := _PART.search(self.text[max(0, self._starts[first] - 40) : self._starts[first]]):
+            first = self._numbers(self._starts[first] - len(part[0]), self._starts[first])[0]
+        is_late = last + 1 < len(self._words) and self._words[last + 1].folded == "ago"
+        return first - (first > 0 and self._words[first].folded == "not"), last + is_late
 
     def _is_whole(self, start: int, end: int) -> bool:
         """Tell whether a place says alone what it says in the narrative."""
         alone = [fact for clause in read(self.text[start:end]).clauses for fact in clause.facts]
-        there = self.facts(start, end)
-        return [*map(_said, alone)] == [*map(_said, there)]
+        return [*map(_said, alone)] == [*map(_said, self.facts(start, end))]
 
-    def _with_quotes(self, start: int, end: int) -> Stretch | None:
-        """Take in a quotation mark beside a phrase whose mate is inside; None where one of a pair stays outside."""
-        written = _APOSTROPHE.sub("_", self.text[start:end])
-        if any(written.count(one) != written.count(other) for one, other in _BRACKETS.items()):
-            return None
-        for one, other in _QUOTES.items():
-            is_open = written.count(one) % 2 if one == other else written.count(one) > written.count(other)
-            is_closed = is_open if one == other else written.count(other) > written.count(one)
-            if is_open and self.text[end : end + 1] == other:
-                end += 1
-            elif is_closed and start and self.text[start - 1] == one:
-                start -= 1
-            elif is_open or is_closed:
-                return None
-        return Stretch(start, end)
-
-    def occurrences(self, phrase: str) -> Iterator[Stretch]:
-        """Give where a phrase is, as whole words, in small letters or large ones."""
-        text, needle = self.text.lower(), phrase.lower()
-        at = text.find(needle) if len(text) == len(self.text) and needle else -1
-        while at >= 0:
-            first, last = self.words(at, at + len(needle))
-            if first <= last and self.place(first, last) == (at, at + len(needle)):
-                yield Stretch(at, at + len(needle))
-            at = text.find(needle, at + 1)
-
-    def tells(self, phrase: str) -> bool:
-        """Tell whether it says what another narrative says in these words, and does not deny it."""
-        return any(
-            self.whole(sentence, place.start, place.end) == place
-            for place in self.occurrences(phrase.strip("\"'“”‘’«»()[]"))
-            for sentence in self.sentences
-            if sentence.start <= place.start < sentence.end
-        )
+    def _closed(self, start: int, end: int) -> Stretch | None:
+        """Take in a quotation mark or bracket beside a phrase whose mate is inside; None where one stays outside."""
+        places = ((begin, finish) for begin in (start, max(0, start - 1)) for finish in (end, end + 1))
+        for begin, finish in places:
+            if len(_OPENS.findall(self.text, begin, finish)) == len(_CLOSES.findall(self.text, begin, finish)):
+                return Stretch(begin, min(finish, len(self.text)))
+        return None
 
 
 def _said(fact: Fact) -> tuple[object, ...]:

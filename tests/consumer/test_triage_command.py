@@ -72,6 +72,31 @@ def test_each_verdict_has_its_step_and_what_it_is_worth(
     assert "9-hour" not in json.dumps(document), "nothing of the output is quoted"
 
 
+def test_a_term_that_the_output_leaves_out_is_replaced_too_where_the_narrative_words_it_otherwise(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    case = a_case(
+        "T1", ["arrived Sunday 18:00", "severe delay of surgery until 02:00"], (), ["girl"], patient_payload=NARRATIVE
+    )
+    write_batch(tmp_path / "cases", "b1", case)
+    outputs = write_report(tmp_path / "run.json", answer("T1", {"signals": [], "summary": "A girl was severely ill."}))
+    document = triaged(capsys, outputs, tmp_path / "cases", "--write-cases", str(tmp_path / "new"))
+    arrived, *others = document["proposals"]
+    assert (arrived["verdict"], arrived["remedy"], arrived["replacement"]) == (
+        "term",
+        "ask",
+        ["arrived at the clinic at 18:00 on Sunday"],
+    )
+    assert {each["term"]: (each["verdict"], each["not_replaced"] is None) for each in others} == {
+        "arrived Sunday 18:00": ("prompt", True),
+        "severe delay of surgery until 02:00": ("prompt", False),
+    }
+    assert [(each["proposals"], each["pass"]) for each in document["steps"]] == [(1, 0), (2, 1), (0, 1)]
+    assert 'do not have "severe"' in next(each["not_replaced"] for each in others if each["not_replaced"])
+    assert main(["triage", "-i", str(outputs), "-t", str(tmp_path / "cases")]) == 0
+    assert "1 term in other words than the narrative or the output cannot be replaced" in capsys.readouterr().out
+
+
 def test_a_term_is_left_alone_where_its_list_has_it_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     twice = a_case("T1", ["arrived Sunday 18:00"] * 2, patient_payload=NARRATIVE)
     write_batch(tmp_path / "cases", "b1", twice)
@@ -121,9 +146,9 @@ def test_a_phrase_must_be_in_the_narratives_of_all_batches_that_hold_the_case(
         (
             ["The left hand was warm"],
             NARRATIVE,
-            "the narrative has the term word for word",
+            "The narrative has the term word for word",
         ),
-        (["severely dehydrated girl"], NARRATIVE, "SAFE found no phrase of the narrative"),
+        (["severely dehydrated girl"], NARRATIVE, "No phrase of the narrative can replace the term: "),
         (["the left hand was cold"], NARRATIVE, "SAFE does not find this in the narrative"),
     ],
 )

@@ -2,6 +2,10 @@
 
 import pytest
 
+from safe_core.diagnosis.alignment import align, term_of
+from safe_core.diagnosis.reading import read
+from safe_core.matching_rule import normalise
+from safe_core.mutation import alterations
 from safe_core.rewording import Narrative
 
 NARRATIVE = Narrative(
@@ -21,12 +25,12 @@ CASES: list[tuple[str, str, list[tuple[str, ...]]]] = [
         "surgery delayed until 02:00 with an 8-hour wait",
         "surgery was delayed until 02:00. this made an 8-hour wait.",
         [
-            ("Surgery was delayed until 02:00", "8-hour wait"),
+            ("Surgery was delayed until 02:00", "an 8-hour wait"),
             ("Surgery was delayed until 02:00, resulting in an 8-hour wait",),
         ],
     ),
-    # another value of the narrative is taken in
-    ("9-hour wait", "nothing of it", [("8-hour wait",)]),
+    # nothing replaces a term by another value
+    ("9-hour wait", "nothing of it", []),
     # words that run on to a value which the term does not ask for are taken only from the output
     ("an 8-hour delay", "nothing of it", []),
     (
@@ -47,22 +51,6 @@ CASES: list[tuple[str, str, list[tuple[str, ...]]]] = [
 def test_rewordings(term: str, read: str, expected: list[tuple[str, ...]]) -> None:
     found = [tuple(NARRATIVE.text[at.start : at.end] for at in each) for each in NARRATIVE.rewordings(term, read)]
     assert [each for number, each in enumerate(found) if each not in found[:number]] == expected
-
-
-@pytest.mark.parametrize(
-    ("term", "phrases", "kept"),
-    [
-        ("an 8-hour wait", ["wait"], False),
-        ("a 9-hour wait", ["wait"], False),
-        ("a 9-hour wait", ["8-hour wait"], True),  # what the narrative has in its place
-        ("no infection", ["signs of infection"], False),
-        ("no infection", ["no signs of infection"], True),
-        ("left hand", ["hand was warm"], False),
-        ("arrived at 18:00", ["arrived", "at 18:00"], True),
-    ],
-)
-def test_what_must_be_kept(term: str, phrases: list[str], kept: bool) -> None:
-    assert NARRATIVE.keeps(term, phrases) is kept
 
 
 # narrative, term, and what may replace it: the first choice where the output copies the narrative; "" for nothing
@@ -91,24 +79,24 @@ CLAIMS: list[tuple[str, str, str]] = [
     # no phrase is cut out of a denial that the term knows nothing of
     ("He refused surgery on Monday and consented on Tuesday.", "surgery consented Monday", ""),
     ("The ulcer healed after a week.", "ulcer healed untreated", ""),
-    ("He may have fallen at home.", "he fell at home", "may have fallen at home"),
+    ("He may have fallen at home.", "he fell at home", ""),
     ("Family history of stroke in May.", "family history of a stroke", "Family history of stroke"),
     ("Family history of stroke in May.", "history of a stroke in May", ""),
-    # each value is kept, in whatever spelling, or the one that the narrative has in its place
+    # each value is kept, in whatever spelling; nothing replaces one by another
     ("Needle time was fifty-five minutes.", "needle time of 55 minutes", "Needle time was fifty-five minutes"),
     ("Needle time was 55 minutes.", "needle time fifty-five minutes", "Needle time was 55 minutes"),
     ("The wait was one hundred and ten minutes.", "wait of 110 minutes", "wait was one hundred and ten minutes"),
     ("Her L arm was weak on exam.", "left arm weak on exam", "L arm was weak on exam"),
     ("Her left arm was weak on exam.", "L arm weak on exam", "left arm was weak on exam"),
-    ("The left arm was weak.", "right arm weak", "left arm was weak"),
+    ("The left arm was weak.", "right arm weak", ""),
     ("The left arm was weak. The right arm was strong.", "weak right arm", ""),
     ("Pain in the left hip and the right knee.", "right hip pain, left knee pain", ""),
     ("A dozen stitches were placed.", "12 stitches placed", "A dozen stitches were placed"),
     ("Warfarin 5 mg twice daily.", "warfarin 5 mg b.i.d.", "Warfarin 5 mg twice daily"),
-    ("Warfarin 5 mg daily.", "warfarin 5 mg b.i.d.", "Warfarin 5 mg daily"),
+    ("Warfarin 5 mg daily.", "warfarin 5 mg b.i.d.", ""),
     ("Grade II injury of the right hand.", "grade 2 injury of hand", "Grade II injury of the right hand"),
-    ("A 28-year-old woman fell down.", "27-year-old woman who fell", "28-year-old woman fell"),
-    ("Her temperature was 42 °C with flu.", "temperature 43 °C with flu", "temperature was 42 °C with flu"),
+    ("A 28-year-old woman fell down.", "27-year-old woman who fell", ""),
+    ("Her temperature was 42 °C with flu.", "temperature 43 °C with flu", ""),
     ("Creatinine was 1.2 on Monday and 2.4 on Friday.", "creatinine 1.2 on Friday", ""),
     ("It took more than 90 minutes to bleed.", "over 90 minutes to a bleed", "more than 90 minutes to bleed"),
     ("Two of five swabs were positive.", "5 swabs were positive", ""),
@@ -116,7 +104,7 @@ CLAIMS: list[tuple[str, str, str]] = [
     # a phrase ends neither before its noun nor within a quotation
     ("An exam revealing normal tone.", "normal exam", "exam revealing normal tone"),
     ("He could not make the 'OK sign' at all.", "unable to make the OK sign", "could not make the 'OK sign'"),
-    ("Anterior nerve (AIN) palsy of the arm.", "AIN palsy, arm", ""),
+    ("Anterior nerve (AIN) palsy of the arm.", "AIN palsy, arm", "(AIN) palsy of the arm"),
     ("Compartment syndrome of the calf.", "calf compartment seen", "Compartment syndrome of the calf"),
 ]  # fmt: skip
 
@@ -153,24 +141,91 @@ def test_brackets_are_not_torn_apart() -> None:
     assert all(NARRATIVE.text[at.start : at.end].count("(") == 0 for each in found for at in each)
 
 
-DELAYED = "Surgical intervention was delayed until 00:00 Saturday after a 9-hour wait for a bed."
-
-
 @pytest.mark.parametrize(
-    ("narrative", "term", "read", "expected"),
+    ("narrative", "term", "expected"),
     [
-        *(
-            (DELAYED, "surgery Saturday 00:00", read, ("intervention was delayed until 00:00 Saturday",))
-            for read in ("delayed until 00:00 saturday", "surgical intervention was delayed until 00:00 saturday")
-        ),
-        (
-            "Surgery was at 00:00 on Saturday.",
-            "operation Saturday 00:00",
-            "00:00 on saturday",
-            ("Surgery was at 00:00 on Saturday",),
-        ),
+        ("Surgical intervention was delayed until 00:00 Saturday.", "surgery Saturday 00:00", ""),
+        ("Surgery was at 00:00 on Saturday.", "surgery Saturday 00:00", "Surgery was at 00:00 on Saturday"),
     ],
 )
-def test_a_phrase_still_says_what_happened(narrative: str, term: str, read: str, expected: tuple[str, ...]) -> None:
+def test_a_phrase_still_says_what_happened(narrative: str, term: str, expected: str) -> None:
     told = Narrative(narrative)
-    assert told.phrases(next(told.rewordings(term, read), ())) == expected
+    assert " | ".join(told.phrases(next(told.rewordings(term, "00:00 saturday"), ()))) == expected
+
+
+WEAKER: list[tuple[str, str]] = [
+    # a part of the value, the drug, the denial, the organ or the frequency is lost
+    ("the potassium now was five . eight", "K 5.8"),
+    ("You may use the clinda-gel, and wash your face.", "Differin 0.3% gel"),
+    ("There was no effusion in the knee.", "no effusion or bruising of the knee"),
+    ("An echo of the heart will be done.", "yearly echo of the heart"),
+    ("Pain in the hip on walking.", "pain in the left hip on walking"),
+    ("Swelling of the leg was seen.", "swelling of the lower leg seen"),
+    ("He was given aspirin.", "he was given aspirin twice daily"),
+    ("Fracture of the radius.", "distal fracture of the radius"),
+    ("Ibuprofen helps the pain.", "naproxen helps the pain"),
+    ("He has a scan of the chest on Monday.", "CT of the chest on Monday"),
+    ("She had migraines.", "previous migraines"),
+    # only a part of the term's own words is there
+    ("Headaches are rare.", "endorses headaches"),
+    ("Metoprolol 25 mg is on the list.", "continue metoprolol 25 mg"),
+    # a value is bound to something else
+    ("Metformin is taken. Insulin is given twice a day.", "metformin twice a day"),
+    ("Left knee pain. Small effusion of the elbow.", "small effusion of left knee"),
+    # a value of several digits would be found in a longer one
+    ("8-hour wait.", "wait of 8 hours"),
+    # nobody writes what people say to each other
+    ("so you take it at twenty milligrams of lisinopril", "lisinopril 20 mg"),
+    ("it's um the left ankle , swollen", "swollen left ankle"),
+    ("the ankle on your left side is swollen", "swollen left ankle"),
+    ("the left the left ankle the ankle is swollen", "swollen left ankle, both sides of the ankle"),
+    ("1. ankle swelling\n2. left side", "left-sided ankle swelling"),
+    ("does the left ankle hurt? no.", "left ankle hurts"),
+]
+
+
+@pytest.mark.parametrize(("narrative", "term"), WEAKER)
+def test_what_would_say_less_or_is_no_note_replaces_nothing(narrative: str, term: str) -> None:
+    told = Narrative(narrative)
+    assert [told.phrases(each) for each in told.rewordings(term, normalise(narrative))] == []
+
+
+def test_the_words_that_the_narrative_lacks_are_named() -> None:
+    assert Narrative("Pain in the hip on walking.").lacks("severe pain in the left hip") == ("severe", "left")
+    assert Narrative("No pain in the hip.").lacks("no pain in the hip") == ()
+
+
+NOTES = [
+    *((narrative, term) for narrative, term, phrases in CLAIMS if phrases),
+    *((NARRATIVE.text, term) for term, _, phrases in CASES if phrases),
+    ("She denies any cough or chest pain at night.", "no cough or chest pain at night"),
+    ("Amlodipine 5 mg twice a day was stopped on 3 March in hospital.", "stopped amlodipine 5 mg BID on March 3"),
+    ("Mild tenderness over the right lateral knee since May 2.", "R lateral knee mildly tender since 2 May"),
+    ("The creatinine rose to 1.8 within 48 hours.", "creatinine of 1.8 within two days"),
+    ("Acute pain in the upper back, rated 7/10.", "upper back pain, acute, 7 out of 10"),
+    ("Possible fracture of the distal left radius.", "left distal radius fracture possible"),
+]
+
+
+@pytest.mark.parametrize(("narrative", "term"), NOTES)
+def test_each_fact_of_a_term_is_one_of_its_replacement_and_no_value_is_added(narrative: str, term: str) -> None:
+    told = Narrative(narrative)
+    found = [told.phrases(each) for each in told.rewordings(term, normalise(narrative))]
+    assert found
+    for phrases in found:
+        clauses = [clause for phrase in phrases for clause in read(phrase).clauses]
+        assert {edit.kind for edit in align(term_of(term), clauses).edits if edit.fact.tells} <= {"same", "form"}
+        values = {fact.key for clause in clauses for fact in clause.facts if fact.value is not None}
+        assert values <= {fact.key for fact in term_of(term).facts} | {"clock 02:00"}  # which the output says, too
+
+
+@pytest.mark.parametrize(("narrative", "term"), NOTES)
+def test_a_narrative_in_which_a_fact_of_the_replacement_is_altered_does_not_contain_it(
+    narrative: str, term: str
+) -> None:
+    for stretches in Narrative(narrative).rewordings(term, normalise(narrative)):
+        phrases = Narrative(narrative).phrases(stretches)
+        for each in alterations(narrative):
+            if any(at.start <= each.start and each.end <= at.end for at in stretches):
+                altered = normalise(each.applied(narrative))
+                assert not all(normalise(phrase) in altered for phrase in phrases), each

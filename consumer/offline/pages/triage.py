@@ -35,6 +35,9 @@ IF_ALL_WORK: Final = 'In the steps "prompt" and "output", each proposal is assum
 STILL_MISSED: Final = (
     "Terms that only a person can change or judge, and new terms that these outputs miss, still count as missed."
 )
+NOT_REPLACED: Final = (
+    "in other words than the narrative or the output cannot be replaced: `--format json` says why, in `not_replaced`."
+)
 NOT_JUDGED: Final = "What an output says besides the terms of its test case is not judged."
 
 
@@ -65,6 +68,8 @@ def remarks(triage: Triage) -> list[str]:
     failed = sum(case.generation == "failed" for case in triage.lines)
     mismatched = sum(case.input_matches is False for case in triage.lines)
     told = [SCORED_AGAIN, IF_ALL_WORK, STILL_MISSED, NOT_JUDGED]
+    if left := sum(bool(each.proposal.not_replaced) for each in triage.proposals):
+        told.insert(3, f"{count_of(left, 'term')} {NOT_REPLACED}")
     if mismatched:
         were = "was" if mismatched == 1 else "were"
         told.insert(
