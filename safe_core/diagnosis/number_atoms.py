@@ -9,6 +9,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from fractions import Fraction
+from string import ascii_lowercase
 from typing import Final, NamedTuple
 
 NUMBER: Final = "\ue000\ue00f*+"
@@ -89,6 +90,9 @@ _STARTS = frozenset((*_WORTH, *_ORDINALS, *_PARTS, "dozen", "point")) - {"oh", "
 _VULGAR = "\u00bc-\u00be\u2150-\u215e"
 _FORMS = r"(?:tab|cap|pill|dose|bag|vial|puff)"
 _GROUP_UNITS = r"(?=\s?(?:mg|mcg|ml|units?|iu|cells|platelets|steps|/))"
+_PLAIN = re.compile(  # a whole number with nothing behind it that could be a part of it
+    rf"[0-9]{{1,12}}+(?![\w^]|[.,'\u00a0/-][0-9]|\s?[/{_VULGAR}]|\s(?:[0-9.x]|and\s|point\s|{_any([*_SIZES])}|hundred|dozen))"
+)
 _DIGITS = re.compile(
     rf"(?:(?P<mixed>[0-9]+)(?:\s?(?P<sign>[{_VULGAR}])|[ -](?P<over>[1-7])/(?P<under>[2-8])(?![0-9/]|\s/)"
     rf"|{_FRACTION_WORDS})"
@@ -106,18 +110,22 @@ _DIGITS = re.compile(
 _MULTIPLE = re.compile(r"\s(hundred|thousand|million|dozen)\b")
 _ORDER_ENDING = re.compile(r"(?:st|nd|rd|th)\b")
 _CANDIDATE = re.compile(
-    r"(?P<name>(?<![0-9])[a-z]++(?=[- ]?[0-9])|an?(?=\s(?:hundred|thousand|half|dozen|third|quarter)))"
-    rf"|[a-z]++|[0-9{_VULGAR}]|\.(?=[0-9])"
+    rf"[0-9{_VULGAR}]|\.(?=[0-9])|(?<![a-z])(?:{_any(sorted(_STARTS))}(?![a-z])"
+    r"|an?(?=\s(?:hundred|thousand|half|dozen|third|quarter)))"
 )
 _LIST_NUMBER = re.compile(r"[0-9]{1,2}[.)]\s+(?![\s0-9])")  # "1. Gout"
 _NAME = re.compile(r"[a-z]+-?[0-9]+(?:-?[a-z]{0,3}[0-9]+)*(?:(?<=[0-9])[a-z]{1,3}\b)?(?:[-/][a-z]{0,2}[0-9]+)*")
 _NAME_OF_DIGITS = re.compile(r"[0-9]+(?:(?![hwxd][0-9])[A-Za-z]{1,4}[0-9]+|-(?:FU|ASA|MP|HT|OH|HIAA)\w*|[DP]\b)")
-_CODE = re.compile(r"[0-9]+(?:[.-][0-9]+){3,}|1-[0-9]{3}-[0-9]+")
+_CODE = re.compile(r"(?![0-9]+\.[0-9]+-[0-9]+\.[0-9]+(?![.-]?[0-9]))[0-9]+(?:[.-][0-9]+){3,}|1-[0-9]{3}-[0-9]+")
 _SPACED_NAME = re.compile(r"covid 19\b|ca 19-9\b|ca 125\b")
 _HYPHENED_NAMES = frozenset(("covid", "omega", "il", "ca", "tc"))
 # Glued to a number, these are no part of a name: "x3", "q8h", "GCS15", "POD2", "kg/m2".
 _GLUED_NAMES = "x q pod hd day gcs bp hr rr ef age stage grade type class bmi wt ht temp inr wbc hgb plt cr bun na k"
 _GLUED = frozenset(_GLUED_NAMES.split())
+_LONGEST_NAME = 24
+
+
+Number = int | Fraction
 
 
 class Atom(NamedTuple):
@@ -125,7 +133,7 @@ class Atom(NamedTuple):
 
     start: int
     end: int
-    number: Fraction
+    number: Number
     written: str  # folded, in small letters
 
 
@@ -145,22 +153,17 @@ def shape_of(text: str) -> Shape:
     pieces: list[str] = []
     atoms: dict[int, Atom] = {}
     for candidate in _CANDIDATE.finditer(lower):
-        at, word = candidate.start(), candidate[0]
-        if at < done or (word not in _STARTS and word.isalpha() and candidate.lastgroup is None):
+        at, mark = candidate.start(), _NAME_MARK
+        if at < done or (candidate[0] == "second" and at - done == 1 and pieces):  # the unit of "one second"
             continue
-        if word == "second" and at - done == 1 and pieces:  # the unit of "one second"
-            continue
-        end, mark = _name_end(cased, lower, at, word), _NAME_MARK
-        if not end and (atom := _spoken(lower, at) if word[0].isalpha() else _in_digits(lower, at)):
-            atom, mark = _signed(lower, _multiplied(lower, atom), done), "\ue000"
-            if atom.written.split("-")[-1].split(" ")[-1] in _ORDINALS or _ORDER_ENDING.match(lower, atom.end):
-                mark = "\ue001"
-                ending = _ORDER_ENDING.match(lower, atom.end)
-                atom = atom._replace(end=ending.end() if ending else atom.end)
-            at, end = atom.start, atom.end
-            atoms[at] = atom
+        is_word = candidate[0].isalpha()
+        start, end = (at, 0) if is_word else _name_at(cased, lower, at, done)
+        if not end and (atom := _spoken(lower, at) if is_word else _in_digits(lower, at)):
+            atom, mark = _marked(lower, atom, done)
+            start, end = atom.start, atom.end
+            atoms[start] = atom
         if end:
-            pieces += (lower[done:at], mark, _REST_MARK * (end - at - 1))
+            pieces += (lower[done:start], mark, _REST_MARK * (end - start - 1))
             done = end
     return Shape(cased, "".join((*pieces, lower[done:])), atoms, places)
 
@@ -191,50 +194,51 @@ def _folded_sign(char: str) -> str:
     return piece if len(piece.lower()) == len(piece) else "?"
 
 
-def _name_end(cased: str, lower: str, at: int, word: str) -> int:
-    """Give where a name or the number of a list ends that begins here; 0 if none does."""
-    if not word[0].isalpha():
-        begins_line = not lower[max(0, lower.rfind("\n", max(0, at - 9), at) + 1) : at].strip() and at < 9
-        begins_line = begins_line or "\n" in lower[max(0, at - 9) : at].rstrip(" \t")[-1:]
-        match = _NAME_OF_DIGITS.match(cased, at) or _CODE.match(lower, at)
-        match = match or (_LIST_NUMBER.match(lower, at) if begins_line else None)
-        return match.end() if match else 0
-    end = at + len(word)
-    if lower[end : end + 1] == " ":
-        match = _SPACED_NAME.match(lower, at)
-        return match.end() if match else 0
-    if lower[end : end + 1] == "-" and word not in _HYPHENED_NAMES and not (len(word) < 7 and cased[end - 1].isupper()):
-        return 0
-    if word in _GLUED or (word == "m" and lower[at - 1 : at] == "/"):
-        return 0
-    match = _NAME.match(lower, at)
-    return match.end() if match else 0
+def _name_at(cased: str, lower: str, at: int, done: int) -> tuple[int, int]:
+    """Give where a name or the number of a list is that has a digit here; its end is 0 if there is none."""
+    head = lower[max(done, at - _LONGEST_NAME) : at]
+    joined = head[-1:] if head[-1:] in {" ", "-"} else ""
+    start = max(done, at - _LONGEST_NAME) + len(head.removesuffix(joined).rstrip(ascii_lowercase))
+    if start < at - len(joined) and not lower[max(0, start - 1) : start].isdecimal():
+        match = (_SPACED_NAME if joined == " " else _NAME).match(lower, start)
+        if match and _may_be_named(cased[start : at - len(joined)], joined, lower[start - 1 : start]):
+            return start, match.end()
+    line = head[head.rfind("\n") + 1 :]
+    match = _NAME_OF_DIGITS.match(cased, at) or _CODE.match(lower, at)
+    if not match and not line.strip() and (len(line) < len(head) or at == len(head)):
+        match = _LIST_NUMBER.match(lower, at)
+    return at, match.end() if match else 0
+
+
+def _may_be_named(word: str, joined: str, before: str) -> bool:
+    """Tell whether a word may begin a name that goes on with a digit: "T2", "COVID-19", but not "x3"."""
+    folded = word.lower()
+    if joined:
+        return joined == " " or folded in _HYPHENED_NAMES or (len(word) < 7 and word[-1].isupper())
+    return folded not in _GLUED and not (folded == "m" and before == "/")
 
 
 def _spoken(lower: str, at: int) -> Atom | None:
     match = _SPOKEN.match(lower, at)
     if match is None or match[0] in {"", "a"}:
         return None
+    number: Number
     if match["part"]:
-        return Atom(at, match.end(), _spoken_part(match), match[0])
-    if match["order"]:
-        words = re.findall("[a-z]+", match["order"])
-        return Atom(
-            at, match.end(), Fraction(_ORDINALS[words[-1]] + sum(_WORTH[word] for word in words[:-1])), match[0]
-        )
-    number = Fraction(_worth(re.findall("[a-z]+", match["whole"] or "")))
-    number += _PARTS.get(match["with"] or "", Fraction(0))
-    if match["decimals"]:
-        number += Fraction("0." + "".join(str(_WORTH[word]) for word in match["decimals"].split()))
+        number = _spoken_part(match["part"]) * _WORTH[match["many"] or "one"]
+    elif match["order"]:
+        *tens, last = match["order"].replace("-", " ").split()
+        number = _ORDINALS[last] + sum(_WORTH[word] for word in tens)
+    else:
+        number = _worth(re.findall("[a-z]+", match["whole"] or "")) + _PARTS.get(match["with"] or "", 0)
+        if match["decimals"]:
+            number += Fraction("0." + "".join(str(_WORTH[word]) for word in match["decimals"].split()))
     return Atom(at, match.end(), number, match[0])
 
 
-def _spoken_part(match: re.Match[str]) -> Fraction:
-    words = match["part"]
+def _spoken_part(words: str) -> Number:
     if words.endswith("dozen"):
-        return Fraction(6 if words.startswith("half") else 12)
-    part = next(part for name, part in _PARTS.items() if name in words)
-    return part * _WORTH[match["many"] or "one"]
+        return 6 if words.startswith("half") else 12
+    return next(part for name, part in _PARTS.items() if name in words)
 
 
 def _worth(words: Sequence[str]) -> int:
@@ -253,23 +257,29 @@ def _worth(words: Sequence[str]) -> int:
 
 
 def _in_digits(lower: str, at: int) -> Atom | None:
+    if plain := _PLAIN.match(lower, at):
+        return Atom(at, plain.end(), int(plain[0]), plain[0])
     match = _DIGITS.match(lower, at)
     if match is None:
         return None
+    number: Number
     if match["mixed"]:
         part = Fraction(int(match["over"]), int(match["under"])) if match["over"] else _PARTS.get(match["with"] or "")
         number = int(match["mixed"]) + (part or _vulgar(match["sign"]))
-    elif match["vulgar"] or match["fraction"]:
-        number = Fraction(match["fraction"]) if match["fraction"] else _vulgar(match["vulgar"])
+    elif match["vulgar"]:
+        number = _vulgar(match["vulgar"])
+    elif match["fraction"]:
+        number = Fraction(match["fraction"])
     elif match["grouped"]:
         whole = match["grouped"].removesuffix(f".{match['after']}")
         number = Fraction(f"{re.sub('[^0-9]', '', whole)}.{match['after'] or 0}")
     else:
-        number = Fraction(re.sub(r"\s?(?:[.,]|point)\s?", ".", match["plain"][:40]))
+        plainly = re.sub(r"\s?(?:[.,]|point)\s?", ".", match["plain"][:40])
+        number = int(plainly) if plainly.isdecimal() else Fraction(plainly)
     if match["power"]:
         number **= _power(match["power"])
     if match["times"]:
-        number *= Fraction(10) ** _power(match["times"])
+        number *= 10 ** _power(match["times"])
     return Atom(at, match.end(), number, match[0])
 
 
@@ -281,18 +291,17 @@ def _power(written: str) -> int:
     return min(99, int(unicodedata.normalize("NFKC", written).lstrip("^")[:2]))
 
 
-def _multiplied(lower: str, atom: Atom) -> Atom:
-    """Take in the "thousand" of "5 thousand"."""
-    match = _MULTIPLE.match(lower, atom.end)
-    size = {"hundred": 100, "dozen": 12, **_SIZES}[match[1]] if match else 1
-    return atom._replace(end=match.end() if match else atom.end, number=atom.number * size)
-
-
-def _signed(lower: str, atom: Atom, done: int) -> Atom:
-    """Take in a minus: a minus sign, or a dash that follows a space on the same line."""
-    before = lower[max(done, atom.start - 2) : atom.start]
+def _marked(lower: str, atom: Atom, done: int) -> tuple[Atom, str]:
+    """Take in the "thousand" of "5 thousand", a minus before a number, and the ending of an ordinal."""
+    start, end, number, written = atom
+    if many := _MULTIPLE.match(lower, end):
+        end, number = many.end(), number * {"hundred": 100, "dozen": 12, **_SIZES}[many[1]]
+    before = lower[max(done, start - 2) : start]
     is_minus = before.endswith("\u2212") and not before[:-1].isdecimal()
-    is_dash = before == "-" and "." in atom.written  # at the beginning, where a list has dashes too
+    is_dash = before == "-" and start == 1 and "." in written  # at the beginning, where a list has dashes too
     if is_minus or is_dash or (before[-1:] == "-" and before[:1] in {" ", "(", "=", ":"}):
-        return atom._replace(start=atom.start - 1, number=-atom.number)
-    return atom
+        start, number = start - 1, -number
+    ending = _ORDER_ENDING.match(lower, end)
+    is_order = ending or _ORDINALS.keys() & {written.replace("-", " ").rpartition(" ")[2]}
+    mark = ORDINAL[0] if is_order else NUMBER[0]
+    return Atom(start, ending.end() if ending else end, number, written), mark

@@ -5,22 +5,22 @@ pattern fits: dates, times, ratios, frequencies, ages, ranges, grades, quantitie
 """
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from functools import lru_cache
+from string import ascii_lowercase
 from typing import Final, Literal, NamedTuple
 
 from safe_core.diagnosis.lexicon import rows
-from safe_core.diagnosis.number_atoms import NUMBER, ORDINAL, Shape, shape_of
+from safe_core.diagnosis.number_atoms import NUMBER, ORDINAL, Number, Shape, shape_of
+from safe_core.diagnosis.words import word_set
 
 Kind = Literal[
     "number", "quantity", "count", "grade", "ordinal", "ratio", "dimensions", "time", "date", "frequency", "age"
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(NamedTuple):
     """A number with what it measures, and its place in the original text, in code points."""
 
     start: int
@@ -31,6 +31,7 @@ class Value:
     amount: str = ""  # the number as it was written, without its unit
     bound: str = ""  # "<", "<=", ">" or ">="
     is_about: bool = False
+    period: str = ""  # in which a frequency counts: "week" of "once a week"
 
 
 class _Read(NamedTuple):
@@ -42,234 +43,266 @@ class _Read(NamedTuple):
     end: int
     amount: str = ""
     bound: str = ""
+    period: str = ""
 
 
 class _Unit(NamedTuple):
     quantity: str
-    size: Fraction  # of the smallest unit of its quantity
+    size: Number  # of the smallest unit of its quantity
+
+
+def _size(written: str) -> Number:
+    return int(written) if written.isdecimal() else Fraction(written)
+
+
+def _named(written: str) -> dict[str, str]:
+    """Give what each name stands for: "2=bid bd|1=daily"."""
+    rows = (row.split("=") for row in written.split("|"))
+    return {name: meaning for meaning, names in rows for name in names.split()}
+
+
+def _any(names: Iterable[str]) -> str:
+    return "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
 
 
 _UNITS: Final = {
-    name: _Unit(quantity, Fraction(size)) for _, (quantity, size, names) in rows("units") for name in names.split(", ")
-} | {f"m{NUMBER}": _Unit("area", Fraction(1))}  # "m2", whose number has become a mark
-_NAMES: Final = "|".join(map(re.escape, sorted(_UNITS, key=len, reverse=True)))
-_UNIT: Final = rf"(?:\s{{0,2}}|-|\sof\san?\s)(?P<unit>{_NAMES})(?![a-z])"
-_PER: Final = rf"(?:\s?/\s?|\sper\s|\sa\s(?=min))(?P<per>{_NAMES})(?![a-z])"
-_PERIOD_NAMES: Final = (
-    "1/24 hour hourly hr h|1 day daily night nightly d morning evening bedtime|7 week weekly wk|"
-    "14 fortnight fortnightly|30.4375 month monthly|365.25 year yearly annually"
-)
-_PERIODS: Final = {name: Fraction(days) for days, *names in map(str.split, _PERIOD_NAMES.split("|")) for name in names}
-_PERIOD: Final = rf"(?P<period>(?:{'|'.join(sorted(_PERIODS, key=len, reverse=True))})(?:(?<=[yrkh])s)?)\b"
+    name: _Unit(quantity, _size(size)) for _, (quantity, size, names) in rows("units") for name in names.split(", ")
+} | {f"m{NUMBER}": _Unit("area", 1)}  # "m2", whose number has become a mark
+_UNIT_NAMES: Final = _any(_UNITS)
+_UNIT: Final = rf"(?:\s{{0,2}}|-|\sof\san?\s)(?P<unit>{_UNIT_NAMES})(?![a-z])"
+_PERIODS: Final = {
+    name: Fraction(days)
+    for name, days in _named(
+        "1/24=hour hourly hr h|1=day daily night nightly d morning evening bedtime|7=week weekly wk|"
+        "14=fortnight fortnightly|30.4375=month monthly|365.25=year yearly annually"
+    ).items()
+}
+_PERIOD: Final = rf"(?P<period>(?:{_any(_PERIODS)})(?:(?<=[yrkh])s)?)\b"
 _EACH: Final = r"(?:a|an|per|each|every)\s|/\s?"
 # Latin and English for how often, in times a day; "at night" is another daily dose than "in the morning".
-_OFTEN_NAMES: Final = (
+_OFTEN: Final = _named(
     "2=bid b.i.d bd|3=tid t.i.d tds|4=qid q.i.d qds|1=qd q.d daily everyday|1/2=qod q.o.d|2/7=biw|3/7=tiw|24=hourly|"
     "1 in the night=qhs q.h.s nightly|1 in the evening=qpm|1 in the morning=qam|1/7=weekly|1/14=fortnightly|"
     "16/487=monthly|4/1461=yearly annually"
 )
-_OFTEN: Final = {
-    name: often for row in _OFTEN_NAMES.split("|") for often, names in [row.split("=")] for name in names.split()
-}
-_MONTH_NAMES: Final = (
-    "january jan|february feb|march mar|april apr|may|june jun|july jul|august aug|september sept sep|october oct|"
-    "november nov|december dec"
+_MONTHS: Final = _named(
+    "1=january jan|2=february feb|3=march mar|4=april apr|5=may|6=june jun|7=july jul|8=august aug|"
+    "9=september sept sep|10=october oct|11=november nov|12=december dec"
 )
-_MONTHS: Final = {name: at for at, names in enumerate(_MONTH_NAMES.split("|"), 1) for name in names.split()}
-_MONTH: Final = rf"(?P<month>{'|'.join(sorted(_MONTHS, key=len, reverse=True))})\b\.?"
-_DAY_NAMES: Final = "monday mon|tuesday tue tues|wednesday wed|thursday thu thurs|friday fri|saturday sat|sunday sun"
-_DAYS: Final = {name: day for day, names in enumerate(_DAY_NAMES.split("|"), 1) for name in names.split()}
-_NOT_ALONE: Final = frozenset(("mon", "wed", "sat", "sun", "fri", "tue", "thu", "may", "march", "mar"))  # also words
-_ROMAN_NAMES: Final = "i ii iii iv v vi vii viii ix x xi xii"
-_ROMANS: Final = {name: str(number) for number, name in enumerate(_ROMAN_NAMES.split(), 1)}
+_MONTH: Final = rf"(?P<month>{_any(_MONTHS)})\b\.?"
+_DAYS: Final = _named(
+    "1=monday mon|2=tuesday tue tues|3=wednesday wed|4=thursday thu thurs|5=friday fri|6=saturday sat|7=sunday sun"
+)
+_NOT_ALONE: Final = word_set("mon wed sat sun fri tue thu may march mar")  # also words
+_ROMANS: Final = _named("1=i|2=ii|3=iii|4=iv|5=v|6=vi|7=vii|8=viii|9=ix|10=x|11=xi|12=xii")
 _GRADED: Final = (
-    r"(?:type|types|grade|grades|stage|stages|class|category|level|degree|zone|phase|group|tier|score|scale|nyha|asa|"
-    r"ckd|gold|gcs|apgar|garden|gustilo|weber|killip|fitzpatrick|mallampati|ecog|birads|bi-rads|bishop)"
+    "type types grade grades stage stages class category level degree zone phase group tier score scale nyha asa ckd "
+    "gold gcs apgar garden gustilo weber killip fitzpatrick mallampati ecog birads rads bishop"
 )
 _BOUNDS: Final = {
-    name: bound
+    name.replace("_", " "): bound
     for bound, names in (
-        ("<=", "<=|=<|up to|at most|no more than|not more than|less than or equal to|within|a maximum of"),
-        (">=", ">=|=>|at least|no less than|not less than|no fewer than|greater than or equal to|a minimum of"),
-        ("<", "<|below|under|less than|fewer than|lower than|smaller than"),
-        (">", ">|above|over|exceeding|more than|greater than|higher than|longer than|larger than"),
+        ("<=", "<= =< up_to at_most no_more_than not_more_than less_than_or_equal_to within a_maximum_of"),
+        (">=", ">= => at_least no_less_than not_less_than no_fewer_than greater_than_or_equal_to a_minimum_of"),
+        ("<", "< below under less_than fewer_than lower_than smaller_than"),
+        (">", "> above over exceeding more_than greater_than higher_than longer_than larger_than"),
     )
-    for name in names.split("|")
+    for name in names.split()
 }
-_ABOUT: Final = r"(?P<about>~|\b(?:about|around|approximately|approx\.?|roughly|circa|ca\.|nearly|almost))"
+_ABOUT: Final = "about around approximately approx. approx roughly circa ca. nearly almost ~"
 _BEFORE: Final = re.compile(
-    rf"(?:{_ABOUT}\s?)?(?:(?P<bound>(?<![a-z])(?:{'|'.join(sorted(_BOUNDS, key=len, reverse=True))}))\s?)?\Z"
+    rf"(?:(?P<about>(?<![a-z])(?:{_any(_ABOUT.split())}))\s?)?(?:(?P<bound>(?<![a-z])(?:{_any(_BOUNDS)}))\s?)?\Z"
 )
+_BEFORE_ENDS: Final = frozenset((*_ABOUT.split(), *".<=>", *(name.split()[-1] for name in _BOUNDS)))
 _AFTER: Final = re.compile(
     r"(?P<more>\s?\+(?=\s?[a-z])|\+|\s(?:or|and)\s(?:more|greater|higher|above|over|longer|older)\b)"
     r"|\s(?:or|and)\s(?:less|fewer|lower|below|under|younger)\b"
 )
-_FORM_NAMES: Final = "tablet tab capsule cap pill dose drop puff spray patch bag stool drink pack"
-_FORMS: Final = frozenset(_FORM_NAMES.split())
-_BETWEEN_NOUN: Final = r"(?:\s(?:daily|nightly|weekly|further|more|additional|extra|separate|of))?"
+_FORMS: Final = word_set("tablet tab capsule cap pill dose drop puff spray patch bag stool drink pack")
 _NOT_ONCE: Final = re.compile(r"\s(?:the|he|she|they|it|we|you|i|an?|your|his|her|my|this|that|all|there|again)\b")
-_LONE_ONE: Final = re.compile(r"\b(?:this|that|the|no|which|each|every|any|another|other|only|good|bad|new|same)\s\Z")
+_NOT_ONE: Final = word_set("this that the no which each every any another other only good bad new same")
 _AFTER_ONE: Final = re.compile(
-    r"\s(?:of|another|should|can|could|would|will|is|has|was|who|that|which|or)\b|'|\s?[.,;?]"
+    r"\s(?:of|another|should|can|could|would|will|is|has|was|who|that|which|or)\b|'|\s?[.,;?]|\Z"
 )
+_PRESSURE: Final = re.compile(r"\s?mm\s?(?:of\s)?hg\b")
+_LONGEST_BEFORE: Final = 34
+_NEAR: Final = 24  # characters from a value to the "a day" that belongs to it
 
 
-class _Context(NamedTuple):
-    """A folded text while it is read, from left to right."""
+class _At(NamedTuple):
+    """A place of a folded text where a value may begin, and what is before it."""
 
     shape: Shape
-    done: int = 0  # where the last value ended
+    start: int
+    last: _Read | None  # the last value
+    done: int  # where it ended
+    word: str  # right before, or a sign
+    noun: str  # the same, or what is before "of"
 
-    def number(self, match: re.Match[str], group: str) -> Fraction:
+    def number(self, match: re.Match[str], group: str) -> Number:
         return self.shape.atoms[match.start(group)].number
 
     def written(self, match: re.Match[str], group: str) -> str:
         return self.shape.atoms[match.start(group)].written
 
-    def before(self, at: int, length: int = 34) -> str:
-        return self.shape.marked[max(self.done, at - length) : at]
-
-    def follows(self, words: str, match: re.Match[str]) -> bool:
-        """Tell whether one of some words ("in|since") is right before a match."""
-        return re.search(rf"(?<![a-z])(?:{words})\s?\Z", self.before(match.start(), 24)) is not None
-
     def is_capital(self, at: int) -> bool:
         return self.shape.cased[at : at + 1].isupper()
 
+    @property
+    def is_near(self) -> bool:
+        """Whether a value is shortly before it, in the same sentence."""
+        between = self.shape.marked[self.done : self.start]
+        return self.done > 0 and len(between) <= _NEAR and "." not in between and "\n" not in between
 
-def _date(year: int | None, month: int, day: int, end: int) -> _Read | None:
+
+def _at(shape: Shape, start: int, last: _Read | None) -> _At:
+    done = last.end if last else 0
+    head = shape.marked[max(done, start - _LONGEST_BEFORE) : start].rstrip(" \u00a0-#:")
+    word = noun = head[len(head.rstrip(ascii_lowercase)) :] or head[-1:]
+    if word == "of":
+        head = head[:-2].rstrip()
+        noun = head[len(head.rstrip(ascii_lowercase)) :]
+    return _At(shape, start, last, done, word, noun)
+
+
+# --- dates and times --------------------------------------------------------------------------------------------------
+
+
+def _date(year: Number | None, month: Number, day: Number, end: int) -> _Read | None:
     """Give a date in American order; what can only be the day is the day."""
     if month > 12:
         month, day = day, month
-    if not (1 <= month <= 12 and 1 <= day <= 31):
+    if not (1 <= month <= 12 and 1 <= day <= 31) or month % 1 or day % 1:
         return None
     if year is not None and year < 100:
         year += 2000 if year <= 35 else 1900
-    return _Read("date", "date", f"{year or '?'}-{month:02}-{day:02}", end)
+    return _Read("date", "date", f"{year or '?'}-{int(month):02}-{int(day):02}", end)
 
 
-def _read_date(context: _Context, match: re.Match[str]) -> _Read | None:
-    first, second, third = (int(context.number(match, group)) for group in "abc")
-    if any("." in context.written(match, group) for group in "abc"):
-        return None
-    if len(context.written(match, "a")) == 4:
+def _read_date(at: _At, match: re.Match[str]) -> _Read | None:
+    first, second, third = (at.number(match, group) for group in "abc")
+    if len(at.written(match, "a")) == 4:
         return _date(first, second, third, match.end())
-    return _date(third, first, second, match.end()) if len(context.written(match, "c")) in {2, 4} else None
+    return _date(third, first, second, match.end()) if len(at.written(match, "c")) in {2, 4} else None
 
 
-def _read_short_date(context: _Context, match: re.Match[str]) -> _Read | None:
-    first, second = int(context.number(match, "a")), int(context.number(match, "b"))
+def _read_short_date(at: _At, match: re.Match[str]) -> _Read | None:
+    """Read 04/2020, 2020-04 and, after "on", 8/3."""
+    first, second = at.number(match, "a"), at.number(match, "b")
     year, month = (first, second) if match["dash"] else (second, first)
     if 1900 <= year < 2100 and 1 <= month <= 12:
         return _Read("date", "month", f"{year}-{month:02}", match.end())
-    is_dated = not match["dash"] and context.follows("on|since|dated|until", match)
-    return _date(None, first, second, match.end()) if is_dated else None
+    return _date(None, first, second, match.end()) if at.word in _DATED and not match["dash"] else None
 
 
-def _read_day_of_month(context: _Context, match: re.Match[str]) -> _Read | None:
-    month, day = _MONTHS[match["month"]], context.number(match, "day")
-    is_named = context.is_capital(match.start("month")) or match["month"] != "may"
-    if day.denominator != 1 or not (is_named or match["day"][0] == ORDINAL[0]):
+def _read_dotted_date(at: _At, match: re.Match[str]) -> _Read | None:
+    """Read "on 24.12."; without "on" it is a decimal."""
+    found = re.fullmatch(r"([0-9]{1,2})\.([0-9]{2})", at.written(match, "a"))
+    return _date(None, int(found[1]), int(found[2]), match.end("a")) if found else None
+
+
+def _read_day_of_month(at: _At, match: re.Match[str]) -> _Read | None:
+    month, day = int(_MONTHS[match["month"]]), at.number(match, "day")
+    is_named = at.is_capital(match.start("month")) or match["month"] != "may"
+    if day % 1 or not (is_named or match["day"][0] == ORDINAL[0]):
         return None
     if day > 31:
         return _Read("date", "month", f"{day}-{month:02}", match.end("day")) if 1900 <= day < 2100 else None
-    year = int(context.number(match, "year")) if match["year"] else None
-    if year is not None and not 1900 <= year < 2100:
-        return _date(None, month, int(day), match.end("day"))
-    return _date(year, month, int(day), match.end())
+    year = at.number(match, "year") if match["year"] else None
+    is_year = year is not None and 1900 <= year < 2100
+    return _date(year if is_year else None, month, day, match.end() if is_year or year is None else match.end("day"))
 
 
-def _read_month(context: _Context, match: re.Match[str]) -> _Read | None:
+def _read_month(at: _At, match: re.Match[str]) -> _Read | None:
     name = match["month"]
-    is_named = context.is_capital(match.start())
-    follows = context.follows("in|of|since|until|by|last|next|from", match)
-    if (name in _NOT_ALONE or len(name) < 4) and not (is_named and follows):
+    is_led = at.is_capital(at.start) and at.word in _IN_MONTH
+    if (name in _NOT_ALONE or len(name) < 4) and not is_led:
         return None
-    return _Read("date", "month", f"?-{_MONTHS[name]:02}", match.end("month"))
+    return _Read("date", "month", f"?-{int(_MONTHS[name]):02}", match.end("month"))
 
 
-def _read_weekday(context: _Context, match: re.Match[str]) -> _Read | None:
-    if match[0] in _NOT_ALONE and not context.is_capital(match.start()):
+def _read_weekday(at: _At, match: re.Match[str]) -> _Read | None:
+    if match[0] in _NOT_ALONE and not at.is_capital(at.start):
         return None
-    return _Read("date", "weekday", str(_DAYS[match[0]]), match.end())
+    return _Read("date", "weekday", _DAYS[match[0]], match.end())
 
 
-def _read_year(context: _Context, match: re.Match[str]) -> _Read | None:
-    number, written = context.number(match, "a"), context.written(match, "a")
-    is_spoken = written.startswith(("twenty ", "nineteen "))
-    follows = context.follows("in|since|until|by|from|of|year", match)
-    if not (number.denominator == 1 and 1900 <= number < 2100 and (is_spoken or (follows and len(written) == 4))):
+def _read_year(at: _At, match: re.Match[str]) -> _Read | None:
+    number, written = at.number(match, "a"), at.written(match, "a")
+    if not 1900 <= number < 2100 or number % 1:
         return None
-    return _Read("date", "year", str(number), match.end("a"), str(number))
+    is_year = written.startswith(("twenty ", "nineteen ")) or (at.word in _IN_YEAR and len(written) == 4)
+    return _Read("date", "year", str(number), match.end("a"), str(number)) if is_year else None
 
 
-def _read_numbered_day(context: _Context, match: re.Match[str]) -> _Read | None:
-    is_after = re.search(r"\b(?:day|pod|hd)(?:\s|\s?#|-)?\Z", context.before(match.start(), 6))
-    if not is_after and not (match["a"][0] == ORDINAL[0] and match["day"]):
-        return None
-    return _Read("date", "numbered day", str(context.number(match, "a")), match.end("a"))
+def _read_numbered_day(at: _At, match: re.Match[str]) -> _Read:
+    return _Read("date", "numbered day", str(at.number(match, "a")), match.end("a"))
 
 
-def _time(hour: Fraction | int, minute: Fraction | int, half: str, end: int, *, is_open: bool = False) -> _Read | None:
+def _time(hour: Number, minute: Number, half: str | None, end: int, *, is_open: bool = False) -> _Read | None:
     """Give a time of day; "?" after one of either half of the day."""
     if half:
         if not 1 <= hour <= 12:
             return None
         hour = hour % 12 + (12 if half[0] == "p" or half.endswith("n") or "eve" in half else 0)
-    if hour > 24 or minute > 59 or hour % 1 or minute % 1 or minute < 0 or hour < 0:
+    if not 0 <= hour <= 24 or not 0 <= minute <= 59 or hour % 1 or minute % 1:
         return None
     return _Read("time", "clock", f"{int(hour) % 24:02}:{int(minute):02}{'?' * (is_open and not half)}", end)
 
 
-def _read_clock(context: _Context, match: re.Match[str]) -> _Read | None:
+def _read_clock(at: _At, match: re.Match[str]) -> _Read | None:
     """Read 14:30, 2:30 pm, 14h15."""
-    hours, minutes = context.written(match, "a"), context.written(match, "b")
+    hours, minutes = at.written(match, "a"), at.written(match, "b")
     if not (len(hours) <= 2 and len(minutes) == 2 and (hours + minutes).isdecimal()):
         return None
     is_open = hours[0] != "0" and 1 <= int(hours) <= 11 and not match["hours"]
-    return _time(int(hours), int(minutes), match["half"] or "", match.end(), is_open=is_open)
+    return _time(int(hours), int(minutes), match["half"], match.end(), is_open=is_open)
 
 
-def _read_hour(context: _Context, match: re.Match[str]) -> _Read | None:
+def _read_hour(at: _At, match: re.Match[str]) -> _Read | None:
     """Read 2 pm, 2.30 pm, two thirty pm, 8 o'clock."""
-    number, written = context.number(match, "a"), context.written(match, "a")
-    half = match["half"] or ""
-    if "." in written:
-        minutes = written.partition(".")[2]
-        return _time(number // 1, int(minutes), half, match.end()) if re.fullmatch("[0-9]{2}", minutes) else None
+    number, minutes = at.number(match, "a"), at.written(match, "a").partition(".")[2]
+    if minutes:
+        is_clock = len(minutes) == 2 and minutes.isdecimal()
+        return _time(number // 1, int(minutes), match["half"], match.end()) if is_clock else None
     hour, minute = divmod(number, 100) if number >= 100 else (number, 0)
-    return _time(hour, minute, half, match.end(), is_open=True)
+    return _time(hour, minute, match["half"], match.end(), is_open=True)
 
 
-def _read_digits_clock(context: _Context, match: re.Match[str]) -> _Read | None:
+def _read_digits_clock(at: _At, match: re.Match[str]) -> _Read | None:
     """Read 0915, "at 1430", "at 09.40", "1430 hours"; "CK 1915" is none."""
-    written = context.written(match, "a")
-    found = re.fullmatch(r"([01][0-9]|2[0-4])\.?([0-5][0-9])", written)
-    if not found:
+    written = at.written(match, "a")
+    found = _FOUR_DIGITS.fullmatch(written)
+    if not found or not (match["hours"] or at.word in {"at", "@"} or (written[0] == "0" and "." not in written)):
         return None
-    is_after = context.follows("at|@", match)
-    is_clock = match["hours"] or is_after or (written[0] == "0" and "." not in written)
-    return _time(int(found[1]), int(found[2]), "", match.end()) if is_clock else None
+    return _time(int(found[1]), int(found[2]), "", match.end())
 
 
-def _read_spoken_clock(context: _Context, match: re.Match[str]) -> _Read | None:
+def _read_spoken_clock(at: _At, match: re.Match[str]) -> _Read | None:
     """Read "half past two"; "ten to nine" only after "at", "a quarter to nine" always."""
-    part, hour = context.number(match, "a"), context.number(match, "b")
-    minute = part * 60 if part in {Fraction(1, 2), Fraction(1, 4)} else part
+    minute, hour = at.number(match, "a"), at.number(match, "b")
     is_back = match["way"] in {"to", "before", "of"}
-    if is_back and part >= 1 and not context.follows("at", match):
+    if (is_back and minute >= 1 and at.word != "at") or not 1 <= hour <= 24:
         return None
-    if not 1 <= hour <= 24 or not 0 < minute < 60:
+    minute = minute * 60 if minute in _PARTS_OF_HOUR else minute
+    if not 0 < minute < 60:
         return None
     if is_back:
-        hour, minute = hour - 1 or Fraction(12), 60 - minute
-    return _time(hour, minute, match["half"] or "", match.end(), is_open=hour <= 12)
+        hour, minute = hour - 1 or 12, 60 - minute
+    return _time(hour, minute, match["half"], match.end(), is_open=hour <= 12)
 
 
-def _read_ratio(context: _Context, match: re.Match[str]) -> _Read | None:
-    first, second = context.number(match, "a"), context.number(match, "b")
+def _read_noon(_: _At, match: re.Match[str]) -> _Read:
+    return _Read("time", "clock", "00:00" if match[0] == "midnight" else "12:00", match.end())
+
+
+# --- ratios, grades, ages ---------------------------------------------------------------------------------------------
+
+
+def _read_ratio(at: _At, match: re.Match[str]) -> _Read | None:
+    first, second = at.number(match, "a"), at.number(match, "b")
     if first > second and 50 <= first <= 300 and 20 <= second <= 200:
-        pressure = re.compile(r"\s?mm\s?(?:of\s)?hg\b").match(context.shape.marked, match.end())
+        pressure = _PRESSURE.match(at.shape.marked, match.end())
         return _Read("ratio", "blood pressure", f"{first}/{second}", pressure.end() if pressure else match.end())
     if match["over"].strip() == "over" and not (first >= 50 or (first <= second and second in {4, 5, 6, 10})):
         return None
@@ -277,292 +310,340 @@ def _read_ratio(context: _Context, match: re.Match[str]) -> _Read | None:
     return _Read("ratio", scale, f"{first}/{second}", match.end())
 
 
-def _read_ratio_range(context: _Context, match: re.Match[str]) -> _Read | None:
+def _read_ratio_range(at: _At, match: re.Match[str]) -> _Read | None:
     """Read "6 to 7 out of 10" and "130-140/70-80"."""
-    low, high, second = (context.number(match, group) for group in "abc")
+    low, high, second = (at.number(match, group) for group in "abc")
     if match["d"]:
-        is_pressure = low < high and second < context.number(match, "d")
-        canonical = f"{low}..{high}/{second}..{context.number(match, 'd')}"
-        return _Read("ratio", "blood pressure", canonical, match.end()) if is_pressure else None
+        fourth = at.number(match, "d")
+        canonical = f"{low}..{high}/{second}..{fourth}"
+        return _Read("ratio", "blood pressure", canonical, match.end()) if low < high and second < fourth else None
     return _Read("ratio", f"of {second}", f"{low}..{high}/{second}", match.end()) if low < high <= second else None
 
 
-def _read_ratio_of_decades(context: _Context, match: re.Match[str]) -> _Read:
-    first, second = context.number(match, "a"), context.number(match, "b")
+def _read_ratio_of_decades(at: _At, match: re.Match[str]) -> _Read:
+    first, second = at.number(match, "a"), at.number(match, "b")
     return _Read("ratio", "blood pressure", f"{first}..{first + 9}/{second}..{second + 9}", match.end())
 
 
-def _read_roman_ratio(_: _Context, match: re.Match[str]) -> _Read | None:
+def _read_roman_ratio(_: _At, match: re.Match[str]) -> _Read | None:
     first, second = _ROMANS.get(match["a"]), _ROMANS.get(match["b"])
     return _Read("ratio", f"of {second}", f"{first}/{second}", match.end()) if first and second else None
 
 
-def _read_dimensions(context: _Context, match: re.Match[str]) -> _Read | None:
-    if not match["unit"] and _UNIT_AT.match(context.shape.marked, match.end()):  # "2 x 500 mg"
+def _read_dimensions(at: _At, match: re.Match[str]) -> _Read | None:
+    if not match["unit"] and _UNIT_AT.match(at.shape.marked, match.end()):  # "2 x 500 mg"
         return None
-    unit = _UNITS[match["unit"]] if match["unit"] in _UNITS else _Unit("bare", Fraction(1))
-    sizes = [str(context.number(match, group) * unit.size) for group in "abc" if match[group]]
+    unit = _UNITS.get(match["unit"], _Unit("bare", 1))
+    sizes = [str(at.number(match, group) * unit.size) for group in "abc" if match[group]]
     return _Read("dimensions", f"{len(sizes)} by {unit.quantity}", " x ".join(sizes), match.end())
+
+
+def _read_plus(at: _At, match: re.Match[str]) -> _Read | None:
+    """Read the 2+ of a finding and the weeks and days of 41+3."""
+    number = at.number(match, "a")
+    if not match["b"]:
+        return _Read("grade", "plus", str(number), match.end()) if number <= 5 else None
+    days = number * 7 + at.number(match, "b")
+    is_late = 20 <= number <= 43 and at.number(match, "b") <= 6
+    return _Read("quantity", "duration", str(days * 86400), match.end(), str(days)) if is_late else None
+
+
+def _read_grade(at: _At, match: re.Match[str]) -> _Read | None:
+    number, letter = at.number(match, "a"), match["letter"] or ""
+    if number % 1 or "." in at.written(match, "a") or match["unit"]:
+        return None
+    end = match.end("letter" if letter else "a")
+    return _Read("grade", "grade", f"{number}{letter}", end, "" if letter else str(number))
+
+
+def _read_roman(at: _At, match: re.Match[str]) -> _Read | None:
+    roman, letter = match["a"], match["letter"] or ""
+    is_plain = len(roman) > 1 and roman not in {"iv", "xi"} and at.shape.cased[at.start : match.end("a")].isupper()
+    is_next = at.done > 0 and at.shape.marked[at.done : at.start] == "-"  # "class III-IV"
+    if roman not in _ROMANS or not (at.word in _GRADES or is_plain or is_next):
+        return None
+    number = _ROMANS[roman]
+    return _Read("grade", "grade", number + letter, match.end(), "" if letter else number)
+
+
+def _read_ordinal(at: _At, match: re.Match[str]) -> _Read | None:
+    is_adverb = at.word in {"at", "patient"}  # "at first"
+    return None if is_adverb else _Read("ordinal", "ordinal", str(at.number(match, "a")), match.end())
+
+
+def _read_age(at: _At, match: re.Match[str]) -> _Read | None:
+    number = at.number(match, "a")
+    if number % 1 or not 0 <= number <= 130:
+        return None
+    return _Read("age", "age", str(number * _UNITS[match["unit"] or "year"].size), match.end(), str(number))
+
+
+def _read_age_of_sex(at: _At, match: re.Match[str]) -> _Read | None:
+    """Read the 67 of 67F and 49M; "98F" is warm."""
+    number, sex = at.number(match, "a"), at.shape.cased[match.end("a")]
+    if number % 1 or not 0 <= number <= 130 or not (sex == "M" or (sex == "F" and number < 90)):
+        return None
+    return _Read("age", "age", str(number * _UNITS["year"].size), match.end("a"), str(number))
+
+
+# --- frequencies ------------------------------------------------------------------------------------------------------
 
 
 def _period(name: str) -> Fraction:
     return _PERIODS.get(name) or _PERIODS[name.removesuffix("s")]
 
 
-def _read_times(context: _Context, match: re.Match[str]) -> _Read | None:
+def _often(numbers: Iterable[Number], days: Fraction, end: int, every: str = "") -> _Read:
+    often = "..".join(str(number / days) for number in numbers)
+    return _Read("frequency", "times a day", every + often, end, often, period=str(days))
+
+
+def _read_times(at: _At, match: re.Match[str]) -> _Read | None:
     """Read "twice daily", "3 times a week", "2x/day", and "three times" alone."""
-    numbers = (
-        [context.number(match, group) for group in "ab" if match[group]]
-        if not match["once"]
-        else [Fraction({"once": 1, "twice": 2, "thrice": 3}[match["once"]])]
-    )
+    once = match["once"]
+    numbers = [_ONCE[once]] if once else [at.number(match, group) for group in "ab" if match[group]]
     if match["period"]:
-        often = "..".join(str(number / _period(match["period"])) for number in numbers)
-        return _Read("frequency", "times a day", often, match.end(), often)
-    if match["once"] == "once" and (_NOT_ONCE.match(context.shape.marked, match.end()) or context.follows("at", match)):
+        return _often(numbers, _period(match["period"]), match.end())
+    if once == "once" and (_NOT_ONCE.match(at.shape.marked, match.end()) or at.word == "at"):
         return None
     times = "..".join(map(str, numbers))
     return _Read("count", "times", times, match.end(), times)
 
 
-def _read_every(context: _Context, match: re.Match[str]) -> _Read | None:
+def _read_every(at: _At, match: re.Match[str]) -> _Read | None:
     """Read "every 8 hours", "q4-6h", "8-hourly", "every other day"; from a day on, as times a day."""
-    lowest = Fraction(2) if match["other"] else context.number(match, "a") if match["a"] else Fraction(1)
-    highest = context.number(match, "b") if match["b"] else lowest
-    days = _period(match["period"])
-    if not lowest > 0 or not highest > 0:
+    lowest = 2 if match["other"] else at.number(match, "a") if match["a"] else 1
+    highest = at.number(match, "b") if match["b"] else lowest
+    if lowest <= 0 or highest <= 0:
         return None
-    often = [str(1 / (number * days)) for number in dict.fromkeys((lowest, highest))]
     is_hourly = match["period"][0] == "h" and lowest != 24
-    canonical = "..".join(often)
-    return _Read("frequency", "times a day", "every " * is_hourly + canonical, match.end(), canonical)
+    numbers = [Fraction(1) / number for number in dict.fromkeys((lowest, highest))]
+    return _often(numbers, _period(match["period"]), match.end(), "every " * is_hourly)
 
 
-def _read_every_night(_: _Context, match: re.Match[str]) -> _Read:
+def _read_every_night(at: _At, match: re.Match[str]) -> _Read | None:
+    """Read "every night", and the "at night" of a dose: "pain at night" says nothing of how often."""
     time = match["night"] if match["night"] in {"morning", "evening"} else "night"
-    return _Read("frequency", "times a day", f"1 in the {time}", match.end(), "1")
+    is_often = match["every"] != "at" or at.is_near
+    return _Read("frequency", "times a day", f"1 in the {time}", match.end(), "1", period="1") if is_often else None
 
 
-def _read_x(context: _Context, match: re.Match[str]) -> _Read:
-    """Read "x3" as three times and "x 3 days" as three days."""
-    read = _measured(context, match, (context.number(match, "a"),))
-    return read if read.kind == "quantity" else _Read("count", "times", read.canonical, read.end, read.amount)
+def _read_often(at: _At, match: re.Match[str]) -> _Read:
+    name = "".join(match["often"].split())
+    often = _OFTEN[name]
+    if name in _PERIODS and " " not in often:
+        return _rate(at, _PERIODS[name], match.end("often"))
+    return _Read("frequency", "times a day", often, match.end("often"), often.split()[0], period="1")
 
 
-def _read_noon(_: _Context, match: re.Match[str]) -> _Read:
-    return _Read("time", "clock", "00:00" if match[0] == "midnight" else "12:00", match.end())
-
-
-def _read_often(_: _Context, match: re.Match[str]) -> _Read | None:
-    often = _OFTEN["".join(match["often"].split())]
-    return _Read("frequency", "times a day", often, match.end("often"), often.split()[0])
-
-
-def _read_per(context: _Context, match: re.Match[str]) -> _Read | None:
-    """Read the "a day" of "2 drinks a day", and "a week" alone as the duration of one."""
-    days, is_long = _period(match["period"]), match["period"] in _UNITS
+def _read_per(at: _At, match: re.Match[str]) -> _Read | None:
+    """Read the "a day" of "2 drinks a day" and "4 attacks a week", and "a week" alone as the duration of one."""
+    days, is_alone = _period(match["period"]), match["each"][0] == "a" and match["period"] in _UNITS
     if match["more"]:
         return _Read("quantity", "duration", str(days * 129600), match.end("more"), "3/2")
-    duration = str(days * 86400)
-    is_one = match["ago"] or context.follows("for|within|over|after|least|most|about|nearly|almost|in", match)
-    if match["each"][0] == "a" and is_long and is_one:
-        return _Read("quantity", "duration", duration, match.end("period"), "1")
-    is_near = context.done and match.start() - context.done <= 24
-    if not is_near or re.search(r"[.\n]", context.shape.marked[context.done : match.start()]):
-        return None
-    return _Read("frequency", "times a day", str(1 / days), match.end("period"), str(1 / days))
+    if is_alone and (match["ago"] or at.word in _FOR):
+        return _Read("quantity", "duration", str(days * 86400), match.end("period"), "1")
+    return _rate(at, days, match.end("period")) if at.is_near else None
 
 
-def _read_age(context: _Context, match: re.Match[str]) -> _Read | None:
-    number = context.number(match, "a")
-    unit = _UNITS[match["unit"]].size if match["unit"] else _UNITS["year"].size
-    if not match["old"]:
-        is_aged = context.follows("aged|age|age of|age:", match)
-        cased = context.shape.cased[match.end("a") : match.end("a") + 1]
-        if not is_aged and not (match["sex"] and cased in {"M", "F"} and (cased == "M" or number < 90)):
-            return None
-    if number.denominator != 1 or number < 0 or number > 130:
-        return None
-    end = match.end() if match["old"] or match["unit"] else match.end("a")
-    return _Read("age", "age", str(number * unit), end, str(number))
+def _rate(at: _At, days: Fraction, end: int) -> _Read:
+    """Give how often, once in so many days; of events that are counted, their number says how often they are."""
+    last, often = at.last, _often([1], days, end)
+    if last is None or not at.is_near or last.kind != "count" or last.scale.removeprefix("of ") in {*_FORMS, "times"}:
+        return often
+    amount = "..".join(str(Fraction(number) / days) for number in last.canonical.split(".."))
+    return often._replace(amount=amount, period=f"{days} of events")
 
 
-def _read_range(context: _Context, match: re.Match[str]) -> _Read | None:
-    low, high = context.number(match, "a"), context.number(match, "b")
-    is_between = match["to"].strip() != "and" or context.follows("between", match)
-    if re.compile(r"\+(?!\w)").match(context.shape.marked, match.end()) and high <= 5:
+# --- ranges and quantities --------------------------------------------------------------------------------------------
+
+
+def _read_range(at: _At, match: re.Match[str]) -> _Read | None:
+    low, high = at.number(match, "a"), at.number(match, "b")
+    if _PLUS.match(at.shape.marked, match.end()) and high <= 5:
         return _Read("grade", "plus", f"{low}..{high}", match.end() + 1)
-    return _measured(context, match, (low, high)) if is_between and low < high else None
+    is_range = low < high and (match["to"].strip() != "and" or at.word == "between")
+    return _measured(at, match.end("b"), low, high) if is_range else None
 
 
-def _read_spread(context: _Context, match: re.Match[str]) -> _Read | None:
-    first, second = context.number(match, "a"), context.number(match, "b")
-    return _measured(context, match, (first - second, first + second))
+def _read_spread(at: _At, match: re.Match[str]) -> _Read | None:
+    first, second = at.number(match, "a"), at.number(match, "b")
+    return _measured(at, match.end("b"), first - second, first + second)
 
 
-def _read_decade(context: _Context, match: re.Match[str]) -> _Read | None:
-    number = context.number(match, "a")
-    is_one = match["mark"] or context.follows("the|h?is|her|their|my|low|mid|high|upper", match)
-    if not (is_one or number >= 60) or number % 10 or number < 10 or context.written(match, "a").isalpha():
+def _read_decade(at: _At, match: re.Match[str]) -> _Read | None:
+    number = at.number(match, "a")
+    is_one = match["mark"] or at.word in _DECADES or number >= 60
+    if not is_one or number % 10 or number < 10 or at.written(match, "a").isalpha():
         return None
     return _Read("number", "bare", f"{number}..{number + 9}", match.end(), f"{number}..{number + 9}")
 
 
-def _read_plus(context: _Context, match: re.Match[str]) -> _Read | None:
-    """Read the 2+ of a finding and the weeks and days of 41+3."""
-    number = context.number(match, "a")
-    if match["b"]:
-        days = number * 7 + context.number(match, "b")
-        is_late = 20 <= number <= 43 and context.number(match, "b") <= 6
-        return _Read("quantity", "duration", str(days * 86400), match.end(), str(days)) if is_late else None
-    return _Read("grade", "plus", str(number), match.end()) if number <= 5 else None
-
-
-def _read_grade(context: _Context, match: re.Match[str]) -> _Read | None:
-    number = context.number(match, "a")
-    if number.denominator != 1 or "." in context.written(match, "a") or match["unit"]:
-        return None
-    if not re.search(rf"\b{_GRADED}(?:\s|-|\sof\s)?\Z", context.before(match.start(), 18)):
-        return None
-    letter = match["letter"] or ""
-    end = match.end("letter" if letter else "a")
-    return _Read("grade", "grade", f"{number}{letter}", end, "" if letter else str(number))
-
-
-def _read_roman(context: _Context, match: re.Match[str]) -> _Read | None:
-    number, cased = _ROMANS.get(match["a"]), context.shape.cased[match.start() : match.end()]
-    is_graded = re.search(rf"\b{_GRADED}[\s-]\Z", context.before(match.start(), 14))
-    is_plain = len(match["a"]) > 1 and match["a"] not in {"iv", "xi"} and cased[: len(match["a"])].isupper()
-    is_next = context.shape.marked[context.done : match.start()] == "-" and context.done > 0  # "class III-IV"
-    if not number or not (is_graded or is_plain or is_next):
-        return None
-    letter = match["letter"] or ""
-    return _Read("grade", "grade", number + letter, match.end(), "" if letter else number)
-
-
-def _read_ordinal(context: _Context, match: re.Match[str]) -> _Read | None:
-    if context.follows("at|the patient", match):
-        return None
-    return _Read("ordinal", "ordinal", str(context.number(match, "a")), match.end())
-
-
-def _read_compound(context: _Context, match: re.Match[str]) -> _Read | None:
+def _read_compound(at: _At, match: re.Match[str]) -> _Read | None:
     """Read "1 h 50 min", "5 ft 4 in", "41 weeks and 3 days": the second unit is the smaller one of the first."""
     first, second = _UNITS[match["unit"]], _UNITS.get(match["small"]) or _UNITS["inch"]
-    is_sum = first.quantity == second.quantity in {"duration", "length", "mass"} and second.size < first.size
+    is_sum = first.quantity == second.quantity in _SUMMED and second.size < first.size
     if not is_sum or (first.quantity == "mass" and match["small"][0] != "o") or match["unit"] in {"m", "cm"}:
         return None
-    base = context.number(match, "a") * first.size + context.number(match, "b") * second.size
-    return _Read("quantity", first.quantity, str(base), match.end(), str(base / second.size))
+    base = at.number(match, "a") * first.size + at.number(match, "b") * second.size
+    return _Read("quantity", first.quantity, str(base), match.end(), str(Fraction(base) / second.size))
 
 
-def _read_number(context: _Context, match: re.Match[str]) -> _Read | None:
-    """Read a number with its unit, with the noun that it counts, or alone."""
-    if context.written(match, "a") in {"one", "a"}:
-        if _LONE_ONE.search(context.before(match.start(), 9)) or _AFTER_ONE.match(context.shape.marked, match.end("a")):
-            return None
-        if match.end("a") == len(context.shape.marked):
-            return None
-    return _measured(context, match, (context.number(match, "a"),))
+def _read_x(at: _At, match: re.Match[str]) -> _Read:
+    """Read "x3" as three times and "x 3 days" as three days."""
+    read = _measured(at, match.end("a"), at.number(match, "a"))
+    return read if read.kind == "quantity" else _Read("count", "times", read.canonical, read.end, read.amount)
 
 
-def _measured(context: _Context, match: re.Match[str], numbers: tuple[Fraction, ...]) -> _Read:
-    end = match.end("b") if len(numbers) > 1 else match.end("a")
-    marked, amount = context.shape.marked, "..".join(map(str, numbers))
+def _read_number(at: _At, match: re.Match[str]) -> _Read | None:
+    """Read a number with its unit, with the noun that it counts, or alone; "one" alone may be a pronoun."""
+    is_one = at.written(match, "a") in {"one", "a"}
+    if is_one and (at.word in _NOT_ONE or _AFTER_ONE.match(at.shape.marked, match.end())):
+        return None
+    return _measured(at, match.end("a"), at.number(match, "a"))
+
+
+def _measured(at: _At, end: int, *numbers: Number) -> _Read:
+    marked, amount = at.shape.marked, "..".join(map(str, numbers))
     kind: Kind = "number"
-    scale, canonical, noun = "bare", amount, _NOUN.match(marked, end)
+    scale, canonical, bound = "bare", amount, ""
     unit = _UNIT_AT.match(marked, end)
-    if unit and _is_unit(context, unit, numbers):
-        kind, scale, canonical, end = _with_unit(context, numbers, unit)
-    elif noun and (counted := _counted(noun["noun"], numbers)):
+    if unit and _is_unit(at, unit, numbers[-1]):
+        kind = "quantity"
+        scale, canonical, end = _with_unit(marked, numbers, unit)
+    elif (noun := _NOUN.match(marked, end)) and (counted := _counted(noun["noun"], numbers[-1])):
         kind, scale = "count", counted
-    after = _AFTER.match(marked, end) if len(numbers) == 1 else None
-    bound = "" if after is None else ">=" if after["more"] else "<="
-    return _Read(kind, scale, canonical, after.end() if after else end, amount, bound)
+    if len(numbers) == 1 and (after := _AFTER.match(marked, end)):
+        bound, end = (">=" if after["more"] else "<="), after.end()
+    return _Read(kind, scale, canonical, end, amount, bound)
 
 
-def _is_unit(context: _Context, unit: re.Match[str], numbers: tuple[Fraction, ...]) -> bool:
+def _is_unit(at: _At, unit: re.Match[str], number: Number) -> bool:
     """Tell "38 C" from "grade 2 C", "2 m" from "49 M", "5'" from a quotation."""
-    name, number = unit["unit"], numbers[-1]
+    name = unit["unit"]
     if name in {"c", "f"}:
-        return number.denominator > 1 or (30 <= number <= 45 if name == "c" else 90 <= number <= 115)
+        return number % 1 != 0 or (30 <= number <= 45 if name == "c" else 90 <= number <= 115)
     if name in {"'", "''", '"', "s"}:
         return unit.start("unit") == unit.start() and (name == "s" or number < 100)
-    return not (name in {"m", "g", "y", "w", "d", "h"} and context.is_capital(unit.start("unit")))
+    return not (name in {"m", "g", "y", "w", "d", "h"} and at.is_capital(unit.start("unit")))
 
 
-def _with_unit(context: _Context, numbers: tuple[Fraction, ...], unit: re.Match[str]) -> tuple[Kind, str, str, int]:
-    found, scale, end = _unit(unit["unit"]), "", unit.end()
-    size, marked = found.size, context.shape.marked
-    while (per := _PER_AT.match(marked, end)) and per["per"] not in _PERIODS_AND_LONGER:
+def _with_unit(marked: str, numbers: Iterable[Number], unit: re.Match[str]) -> tuple[str, str, int]:
+    """Give the scale of a unit, the numbers in the smallest one of it, and where it ends."""
+    found, per_what, end = _unit(unit["unit"]), "", unit.end()
+    size = found.size
+    while (per := _PER_AT.match(marked, end)) and per["per"] not in _LONG_PERIODS:
         below = _unit(per["per"])
-        size, scale, end = size / below.size, f"{scale} per {below.quantity}", per.end()
+        size, per_what, end = size / Fraction(below.size), f"{per_what} per {below.quantity}", per.end()
     if found.quantity == "Fahrenheit":
-        return "quantity", "temperature", "..".join(str((number - 32) * 5 / 9) for number in numbers), end
+        return "temperature", "..".join(str((number - 32) * Fraction(5, 9)) for number in numbers), end
     quantity = "temperature" if found.quantity == "Celsius" else found.quantity
-    return "quantity", quantity + scale, "..".join(str(number * size) for number in numbers), end
+    return quantity + per_what, "..".join(str(number * size) for number in numbers), end
 
 
 def _unit(name: str) -> _Unit:
-    return _UNITS.get(name) or _Unit("area", Fraction(1))  # the name of a square metre has a mark in it
+    return _UNITS.get(name) or _Unit("area", 1)  # the name of a square metre has a mark in it
 
 
-def _counted(noun: str, numbers: tuple[Fraction, ...]) -> str:
+def _counted(noun: str, number: Number) -> str:
     """Give the scale of what is counted: a plural, or the singular of a form of medicine; else nothing."""
     singular = noun.removesuffix("s")
     is_plural = noun != singular and len(singular) > 2 and not noun.endswith(("ss", "us", "is"))
-    return f"of {singular}" if singular in _FORMS or (is_plural and numbers[-1] > 1) else ""
+    return f"of {singular}" if singular in _FORMS or (is_plural and number > 1) else ""
+
+
+# --- the table --------------------------------------------------------------------------------------------------------
+
+_ONCE: Final = {"once": 1, "twice": 2, "thrice": 3}
+_PARTS_OF_HOUR: Final = frozenset((Fraction(1, 2), Fraction(1, 4)))
+_SUMMED: Final = frozenset(("duration", "length", "mass"))
+_FOUR_DIGITS: Final = re.compile(r"([01][0-9]|2[0-4])\.?([0-5][0-9])")
+_PLUS: Final = re.compile(r"\+(?!\w)")
+_GRADES, _DATED, _IN_MONTH, _IN_YEAR, _FOR, _DECADES = (
+    frozenset(words.split())
+    for words in (
+        _GRADED,
+        "on since dated until",
+        "in of since until by last next from",
+        "in since until by from of year",
+        "for within over after least most about nearly almost in",
+        "the his is her their my low mid high upper",
+    )
+)
+_UNIT_AT: Final = re.compile(_UNIT)
+_PER_AT: Final = re.compile(rf"(?:\s?/\s?|\sper\s|\sa\s(?=min))(?P<per>{_UNIT_NAMES})(?![a-z])")
+_NOUN: Final = re.compile(
+    r"(?:(?:\s(?:daily|nightly|weekly|further|more|additional|extra|separate|of))?\s(?:(?:an?|the)\s)?|-)"
+    r"(?P<noun>[a-z]{3,20})\b"
+)
+_LONG_PERIODS: Final = frozenset(name for name, days in _PERIODS.items() if days >= 1)
+
+_Reader = Callable[[_At, re.Match[str]], _Read | None]
+_Row = tuple[frozenset[str], re.Pattern[str], _Reader]
+
+
+def _row(pattern: str, read: _Reader, led: str = "") -> _Row:
+    """Make a row; `led` are the words one of which must be before it, if any."""
+    return frozenset(led.split()), re.compile(pattern), read
 
 
 _N, _O = NUMBER, ORDINAL
 _A, _B, _C = (rf"(?P<{name}>{NUMBER})" for name in "abc")
 _HALF: Final = r"(?:\s?(?P<half>[ap]\.?\s?m\b|(?<!\w)in\sthe\s(?:morning|afternoon|evening)\b)\.?)"
-_AGE_UNIT: Final = r"(?:years?|yrs?|y|months?|mo|weeks?|wk|days?)"
-_UNIT_AT: Final = re.compile(_UNIT)
-_PER_AT: Final = re.compile(_PER)
-_NOUN: Final = re.compile(rf"(?:{_BETWEEN_NOUN}\s(?:(?:an?|the)\s)?|-)(?P<noun>[a-z]{{3,20}})\b")
-_PERIODS_AND_LONGER: Final = frozenset(name for name, days in _PERIODS.items() if days >= 1)
-
-_Row = tuple[re.Pattern[str], Callable[[_Context, re.Match[str]], _Read | None]]
-
-
-def _row(pattern: str, read: Callable[[_Context, re.Match[str]], _Read | None]) -> _Row:
-    return re.compile(pattern), read
-
-
+_AGE_UNIT: Final = r"(?P<unit>years?|yrs?|y|months?|mo|weeks?|wk|days?)"
 _TO: Final = r"(?:\s?[-\u2212]\s?|\s(?:to|or)\s)"
 _JOINT: Final = rf"(?:{_TO}{_B})?"
 _BY: Final = r"(?:\s?(?:mm|cm|m))?\s?(?:x|by)\s?"
-_OLD: Final = r"(?P<old>[\s-]{1,2}olds?\b|\sof\sage\b|/o\b|\.\s?o\b\.?|o\b)"
-_OF_NUMBERS: Final[tuple[_Row, ...]] = (
-    _row(rf"{_A}(?P<sep>\s?[/.-]\s?){_B}(?P=sep){_C}", _read_date),
-    _row(rf"(?P<day>{_N})(?:\s|-)(?:of\s)?{_MONTH}(?:\s?[,\s-]\s?(?P<year>{_N}))?", _read_day_of_month),
-    _row(rf"{_A}(?:\s?:\s?|h){_B}(?!\s?min)(?::{_N})?(?P<hours>\s?(?:hrs?|hours)\b)?{_HALF}?", _read_clock),
-    _row(rf"{_A}(?:{_HALF}|\so'?\s?clock\b)", _read_hour),
-    _row(rf"{_A}(?P<hours>\s?(?:h|hrs?|hours)\b)?", _read_digits_clock),
-    _row(rf"{_A}\s(?P<way>past|after|to|before|of)\s{_B}{_HALF}?", _read_spoken_clock),
-    _row(rf"{_A}(?:\s?/\s?|(?P<dash>-)){_B}(?!\s?[/-])", _read_short_date),
-    _row(rf"{_A}(?P<over>\s?/\s?|[\s-]over[\s-]|\sout\sof\s(?:a\s)?|\s?:\s?){_B}", _read_ratio),
-    _row(rf"{_A}{_TO}{_B}(?:\s?/\s?|\sover\s|\sout\sof\s){_C}(?:{_TO}(?P<d>{_N}))?", _read_ratio_range),
-    _row(rf"{_A}{_BY}{_B}(?:{_BY}{_C})?(?:\s?(?P<unit>mm|cm|m|inch|inches)\b)?", _read_dimensions),
-    _row(rf"(?P<once>){_A}{_JOINT}(?:\s?x(?!\s?\ue000)|\stimes?)(?![a-z])(?:\s?(?:{_EACH})?{_PERIOD})?", _read_times),
-    _row(rf"{_A}{_JOINT}(?:\s|-)(?P<period>hourly)\b(?P<other>)", _read_every),
-    _row(rf"{_A}\s?-?\s?(?P<unit>{_AGE_UNIT}){_OLD}(?P<sex>)", _read_age),
-    _row(rf"{_A}(?:\s?(?P<unit>{_AGE_UNIT})\b)?(?P<old>)(?P<sex>[mf]\b)?", _read_age),
-    _row(rf"{_A}(?P<to>\s?[-\u2212]\s?|\s(?:to|or|and)\s){_B}(?!{_HALF})", _read_range),
-    _row(rf"{_A}\s?(?:±|\+\s?/\s?-)\s?{_B}", _read_spread),
-    _row(rf"{_A}'?s(?:\s?/\s?|\sover\s){_B}'?s\b", _read_ratio_of_decades),
-    _row(rf"{_A}(?P<mark>')?s\b", _read_decade),
-    _row(rf"{_A}\s?\+(?:{_B}|(?!\s?(?:\ue000|[a-z]{{3,}}s\b|h)))", _read_plus),
-    _row(rf"{_A}(?:\s?(?P<letter>[a-d])\b)?(?P<unit>\s?%)?", _read_grade),
-    _row(rf"{_A}(?P<day>)", _read_numbered_day),
-    _row(rf"{_A}{_UNIT}(?:\s?,?\s?(?:and\s)?){_B}(?:\s?-?(?P<small>{_NAMES}|in)(?![a-z]))?", _read_compound),
-    _row(_A, _read_year),
-    _row(_A, _read_number),
+_OLD: Final = r"(?:[\s-]{1,2}olds?\b|\sof\sage\b|/o\b|\.\s?o\b\.?|o\b)"
+_RANGED: Final = "- \u2212 to or"
+_SUMMED_UNITS: Final = " ".join(name.split()[0] for name, unit in _UNITS.items() if unit.quantity in _SUMMED) + " '"
+_OF_NUMBERS: Final[tuple[tuple[str, _Row], ...]] = (  # by what follows the first number; "" is whatever
+    ("/ . -", _row(rf"{_A}(?P<sep>\s?[/.-]\s?){_B}(?P=sep){_C}", _read_date)),
+    (
+        f"{' '.join(_MONTHS)} of -",
+        _row(rf"(?P<day>{_N})(?:\s|-)(?:of\s)?{_MONTH}(?:\s?[,\s-]\s?(?P<year>{_N}))?", _read_day_of_month),
+    ),
+    (": h", _row(rf"{_A}(?:\s?:\s?|h){_B}(?!\s?min)(?::{_N})?(?P<hours>\s?(?:hrs?|hours)\b)?{_HALF}?", _read_clock)),
+    ("am pm a p in o", _row(rf"{_A}(?:{_HALF}|\so'?\s?clock\b)", _read_hour)),
+    ("", _row(r"(?P<a>\ue000\ue00f{3,4}+)(?P<hours>\s?(?:h|hrs?|hours)\b)?", _read_digits_clock)),
+    ("past after to before of", _row(rf"{_A}\s(?P<way>past|after|to|before|of)\s{_B}{_HALF}?", _read_spoken_clock)),
+    ("/ -", _row(rf"{_A}(?:\s?/\s?|(?P<dash>-)){_B}(?!\s?[/-])", _read_short_date)),
+    (".", _row(rf"{_A}\.", _read_dotted_date, "on since until")),
+    ("/ over - out :", _row(rf"{_A}(?P<over>\s?/\s?|[\s-]over[\s-]|\sout\sof\s(?:a\s)?|\s?:\s?){_B}", _read_ratio)),
+    (
+        _RANGED,
+        _row(rf"{_A}{_TO}{_B}(?:\s?/\s?|\sover\s|\sout\sof\s){_C}(?:{_TO}(?P<d>{_N}))?", _read_ratio_range),
+    ),
+    ("x by mm cm m", _row(rf"{_A}{_BY}{_B}(?:{_BY}{_C})?(?:\s?(?P<unit>mm|cm|m|inch|inches)\b)?", _read_dimensions)),
+    (
+        f"x time times {_RANGED}",
+        _row(rf"(?P<once>){_A}{_JOINT}(?:\s?x(?!\s?{_N})|\stimes?)(?![a-z])(?:\s?(?:{_EACH})?{_PERIOD})?", _read_times),
+    ),
+    (f"hourly {_RANGED}", _row(rf"{_A}{_JOINT}(?:\s|-)(?P<period>hourly)\b(?P<other>)", _read_every)),
+    (
+        "- y yo yr yrs year years mo month months wk week weeks day days",
+        _row(rf"{_A}\s?-?\s?{_AGE_UNIT}{_OLD}", _read_age),
+    ),
+    ("", _row(rf"{_A}(?:\s?{_AGE_UNIT}\b)?", _read_age, "aged age")),
+    ("m f", _row(rf"{_A}[mf]\b", _read_age_of_sex)),
+    (f"and {_RANGED}", _row(rf"{_A}(?P<to>\s?[-\u2212]\s?|\s(?:to|or|and)\s){_B}(?!{_HALF})", _read_range)),
+    ("± +", _row(rf"{_A}\s?(?:±|\+\s?/\s?-)\s?{_B}", _read_spread)),
+    ("s '", _row(rf"{_A}'?s(?:\s?/\s?|\sover\s){_B}'?s\b", _read_ratio_of_decades)),
+    ("s '", _row(rf"{_A}(?P<mark>')?s\b", _read_decade)),
+    ("+", _row(rf"{_A}\s?\+(?:{_B}|(?!\s?(?:\ue000|[a-z]{{3,}}s\b|h)))", _read_plus)),
+    ("", _row(rf"{_A}(?:\s?(?P<letter>[a-d])\b)?(?P<unit>\s?%)?", _read_grade, _GRADED)),
+    ("", _row(_A, _read_numbered_day, "day pod hd")),
+    (
+        _SUMMED_UNITS,
+        _row(rf"{_A}{_UNIT}(?:\s?,?\s?(?:and\s)?){_B}(?:\s?-?(?P<small>{_UNIT_NAMES}|in)(?![a-z]))?", _read_compound),
+    ),
+    ("", _row(_A, _read_year)),
+    ("", _row(_A, _read_number)),
 )
 _OF_ORDINALS: Final = (
     _row(rf"(?P<day>{_O})(?:\s|-)(?:day\s)?(?:of\s)?{_MONTH}(?:\s?[,\s-]\s?(?P<year>{_N}))?", _read_day_of_month),
-    _row(rf"(?P<a>{_O})\s(?P<day>(?:[a-z]+\s)?day\b)", _read_numbered_day),
+    _row(rf"(?P<a>{_O})\s(?:[a-z]+\s)?day\b", _read_numbered_day),
+    _row(rf"(?P<a>{_O})", _read_numbered_day, "day pod hd"),
     _row(rf"(?P<a>{_O})", _read_ordinal),
 )
 _OF_MONTHS: Final = (
@@ -570,10 +651,10 @@ _OF_MONTHS: Final = (
     _row(_MONTH, _read_month),
 )
 _EVERY: Final = (
-    _row(r"(?:every|each|at)\s(?P<night>night|bedtime|morning|evening)\b", _read_every_night),
+    _row(r"(?P<every>every|each|at)\s(?P<night>night|bedtime|morning|evening)\b", _read_every_night),
     _row(rf"(?:every|each|q)\s?(?:(?P<other>other\b|{_O})\s|{_A}{_JOINT}[\s-]?)?{_PERIOD}", _read_every),
 )
-_ANY_OFTEN: Final = "|".join(sorted(_OFTEN, key=len, reverse=True)).replace(".", r"\.\s?")
+_ANY_OFTEN: Final = _any(_OFTEN).replace(r"\.", r"\.\s?")
 _OFTEN_ROW: Final = _row(rf"(?P<often>{_ANY_OFTEN})(?![a-z])(?:(?<=\.[a-z])\.)?", _read_often)
 _PER_ROW: Final = _row(
     rf"(?P<each>an?\s|per\s|each\s|/\s?){_PERIOD}(?P<more>\sand\sa\shalf)?(?P<ago>\s(?:ago|later|before|after))?",
@@ -582,16 +663,13 @@ _PER_ROW: Final = _row(
 _ROMAN_ROW: Final = _row(r"(?P<a>[ivx]+)(?P<letter>[a-d])?\b", _read_roman)
 _ROMAN_RATIO_ROW: Final = _row(r"(?P<a>[iv]+)\s?/\s?(?P<b>[iv]+)\b", _read_roman_ratio)
 _ROWS: Final[dict[str, tuple[_Row, ...]]] = {
-    NUMBER[0]: _OF_NUMBERS,
     ORDINAL[0]: _OF_ORDINALS,
     **dict.fromkeys(_MONTHS, _OF_MONTHS),
     **dict.fromkeys(_DAYS, (_row("[a-z]+", _read_weekday),)),
     **dict.fromkeys((f"{roman}{letter}" for roman in _ROMANS for letter in "abcd"), (_ROMAN_ROW,)),
     **dict.fromkeys(_ROMANS, (_ROMAN_RATIO_ROW, _ROMAN_ROW)),
     **dict.fromkeys(("noon", "midnight", "midday"), (_row("[a-z]+", _read_noon),)),
-    **dict.fromkeys(
-        ("once", "twice", "thrice"), (_row(rf"(?P<once>[a-z]+)(?:[\s-](?:{_EACH})?{_PERIOD})?", _read_times),)
-    ),
+    **dict.fromkeys(_ONCE, (_row(rf"(?P<once>[a-z]+)(?:[\s-](?:{_EACH})?{_PERIOD})?", _read_times),)),
     **dict.fromkeys((often.split(".")[0] for often in _OFTEN), (_OFTEN_ROW,)),
     **dict.fromkeys(("a", "an", "per", "/"), (_PER_ROW,)),
     **dict.fromkeys(("every", "each"), (*_EVERY, _PER_ROW)),
@@ -599,41 +677,56 @@ _ROWS: Final[dict[str, tuple[_Row, ...]]] = {
     "at": _EVERY[:1],
     "x": (_row(rf"x\s?{_A}", _read_x),),
 }
+_FOLLOWING: Final = frozenset(" ".join(nexts for nexts, _ in _OF_NUMBERS).split()) | {""}
+_BY_NEXT: Final = {
+    following: tuple(row for nexts, row in _OF_NUMBERS if not nexts or following in nexts.split())
+    for following in _FOLLOWING
+}
+_NEXT: Final = re.compile(rf"{NUMBER}\s?([a-z]+|[^a-z])?")
 _CANDIDATE: Final = re.compile(f"[a-z]+|[{NUMBER[0]}{ORDINAL[0]}/]")
 _WITH_BOUND: Final = frozenset(("number", "quantity", "count", "grade", "age", "frequency", "ratio"))
 _NUMERIC: Final = frozenset(("number", "quantity", "count", "grade", "age"))
+_SLACK: Final = Fraction(6, 5)
 
 
 def values(text: str) -> list[Value]:
     """Give the numbers of a text with what they measure, in order; none overlaps another."""
-    shape = shape_of(text)
-    context, found = _Context(shape), list[Value]()
+    shape, last, done = shape_of(text), None, 0
+    found: list[Value] = []
     for candidate in _CANDIDATE.finditer(shape.marked):
-        rows = _ROWS.get(candidate[0])
-        if rows is None or candidate.start() < context.done:
+        start, key = candidate.start(), candidate[0]
+        if start < done or (key != NUMBER[0] and key not in _ROWS):
             continue
-        if read := _first(rows, context, candidate.start()):
-            found.append(_value(context, read, candidate.start()))
-            context = context._replace(done=read.end)
+        at = _at(shape, start, last)
+        if read := _read(at, key):
+            found.append(_value(at, read))
+            last, done = read, read.end
     return found
 
 
-def _first(rows: tuple[_Row, ...], context: _Context, at: int) -> _Read | None:
-    for pattern, reading in rows:
-        if (match := pattern.match(context.shape.marked, at)) and (read := reading(context, match)):
+def _read(at: _At, key: str) -> _Read | None:
+    marked = at.shape.marked
+    if key == NUMBER[0]:
+        following = _NEXT.match(marked, at.start)
+        rows = _BY_NEXT.get(following[1] if following else "") or _BY_NEXT[""]
+    else:
+        rows = _ROWS[key]
+    for led, pattern, reading in rows:
+        if (not led or at.noun in led) and (match := pattern.match(marked, at.start)) and (read := reading(at, match)):
             return read
     return None
 
 
-def _value(context: _Context, read: _Read, start: int) -> Value:
+def _value(at: _At, read: _Read) -> Value:
     """Place a value in the original text, with the words before it that say on which side of it something is."""
-    bound, is_about, places = read.bound, False, context.shape.places
-    if read.kind in _WITH_BOUND and (before := _BEFORE.search(context.before(start))) and before[0]:
-        bound, is_about = _BOUNDS.get(before["bound"] or "", bound), before["about"] is not None
-        start -= len(before[0])
-    return Value(
-        places[start], places[read.end - 1] + 1, read.kind, read.scale, read.canonical, read.amount, bound, is_about
-    )
+    start, bound, is_about, places = at.start, read.bound, False, at.shape.places
+    if at.word in _BEFORE_ENDS and read.kind in _WITH_BOUND:
+        before = _BEFORE.search(at.shape.marked, max(at.done, start - _LONGEST_BEFORE), start)
+        if before and before[0]:
+            bound, is_about = _BOUNDS.get(before["bound"] or "", bound), before["about"] is not None
+            start -= len(before[0])
+    end = places[read.end - 1] + 1
+    return Value(places[start], end, read.kind, read.scale, read.canonical, read.amount, bound, is_about, read.period)
 
 
 def same(a: Value, b: Value) -> bool:
@@ -652,7 +745,8 @@ def same(a: Value, b: Value) -> bool:
 def rival(a: Value, b: Value) -> bool:
     """Tell whether two values answer the same question otherwise, so that not both can be true.
 
-    What says less ("<5" beside 3, a range around the other value, "TID" beside "every 8 hours") is no rival.
+    What says less ("<5" beside 3, a range around the other value, "TID" beside "every 8 hours") is no rival; nor is
+    about the same number in another period ("4 attacks a month", "once a week").
     """
     if same(a, b) or not _is_one_question(a, b):
         return False
@@ -660,8 +754,11 @@ def rival(a: Value, b: Value) -> bool:
     if is_one_number and "" in {a.bound, b.bound}:
         return False
     left, right = _reach(a), _reach(b)
-    is_one_wide = left and right and (left[0] < left[1]) != (right[0] < right[1])
-    return not (is_one_wide and left and right and left[0] <= right[1] and right[0] <= left[1])
+    if left is None or right is None:
+        return True
+    slack = _SLACK if a.period != b.period else 1
+    is_one_wide = slack > 1 or (left[0] < left[1]) != (right[0] < right[1])
+    return not (is_one_wide and left[0] <= right[1] * slack and right[0] <= left[1] * slack)
 
 
 def _is_open(a: Value, b: Value) -> bool:
