@@ -90,9 +90,12 @@ _STARTS = frozenset((*_WORTH, *_ORDINALS, *_PARTS, "dozen", "point")) - {"oh", "
 _VULGAR = "\u00bc-\u00be\u2150-\u215e"
 _FORMS = r"(?:tab|cap|pill|dose|bag|vial|puff)"
 _GROUP_UNITS = r"(?=\s?(?:mg|mcg|ml|units?|iu|cells|platelets|steps|/))"
-_PLAIN = re.compile(  # a whole number with nothing behind it that could be a part of it
-    rf"[0-9]{{1,12}}+(?![\w^]|[.,'\u00a0/-][0-9]|\s?[/{_VULGAR}]|\s(?:[0-9.x]|and\s|point\s|{_any([*_SIZES])}|hundred|dozen))"
+_PLAIN = (  # a whole number with nothing behind it that could be a part of it
+    rf"[0-9]{{1,12}}+(?![\w^]|[.,'\u00a0/-][0-9]|\s?[/{_VULGAR}]"
+    rf"|\s(?:[0-9.x]|and\s|point\s|{_any([*_SIZES])}|hundred|dozen))"
 )
+_PLAIN_AT = re.compile(_PLAIN)
+_ALONE = re.compile(rf"(?<![\w.,/\u2212-])(?<!(?:id|ca)\s){_PLAIN}(?![.)-])")
 _DIGITS = re.compile(
     rf"(?:(?P<mixed>[0-9]+)(?:\s?(?P<sign>[{_VULGAR}])|[ -](?P<over>[1-7])/(?P<under>[2-8])(?![0-9/]|\s/)"
     rf"|{_FRACTION_WORDS})"
@@ -157,7 +160,12 @@ def shape_of(text: str) -> Shape:
         if at < done or (candidate[0] == "second" and at - done == 1 and pieces):  # the unit of "one second"
             continue
         is_word = candidate[0].isalpha()
-        start, end = (at, 0) if is_word else _name_at(cased, lower, at, done)
+        start, end = at, 0
+        if not is_word and (alone := _ALONE.match(lower, at)):  # as most numbers are
+            mark, end = NUMBER[0], alone.end()
+            atoms[at] = Atom(at, end, int(alone[0]), alone[0])
+        elif not is_word:
+            start, end = _name_at(cased, lower, at, done)
         if not end and (atom := _spoken(lower, at) if is_word else _in_digits(lower, at)):
             atom, mark = _marked(lower, atom, done)
             start, end = atom.start, atom.end
@@ -257,7 +265,7 @@ def _worth(words: Sequence[str]) -> int:
 
 
 def _in_digits(lower: str, at: int) -> Atom | None:
-    if plain := _PLAIN.match(lower, at):
+    if plain := _PLAIN_AT.match(lower, at):
         return Atom(at, plain.end(), int(plain[0]), plain[0])
     match = _DIGITS.match(lower, at)
     if match is None:

@@ -504,7 +504,7 @@ def _read_number(at: _At, match: re.Match[str]) -> _Read | None:
 
 
 def _measured(at: _At, end: int, *numbers: Number) -> _Read:
-    marked, amount = at.shape.marked, "..".join(map(str, numbers))
+    marked, amount = at.shape.marked, "..".join([str(number) for number in numbers])
     kind: Kind = "number"
     scale, canonical, bound = "bare", amount, ""
     unit = _UNIT_AT.match(marked, end)
@@ -536,9 +536,9 @@ def _with_unit(marked: str, numbers: Iterable[Number], unit: re.Match[str]) -> t
         below = _unit(per["per"])
         size, per_what, end = size / Fraction(below.size), f"{per_what} per {below.quantity}", per.end()
     if found.quantity == "Fahrenheit":
-        return "temperature", "..".join(str((number - 32) * Fraction(5, 9)) for number in numbers), end
+        return "temperature", "..".join([str((number - 32) * Fraction(5, 9)) for number in numbers]), end
     quantity = "temperature" if found.quantity == "Celsius" else found.quantity
-    return quantity + per_what, "..".join(str(number * size) for number in numbers), end
+    return quantity + per_what, "..".join([str(number * size) for number in numbers]), end
 
 
 def _unit(name: str) -> _Unit:
@@ -635,9 +635,12 @@ _OF_NUMBERS: Final[tuple[tuple[str, _Row], ...]] = (  # by what follows the firs
     ("", _row(_A, _read_numbered_day, "day pod hd")),
     (
         _SUMMED_UNITS,
-        _row(rf"{_A}{_UNIT}(?:\s?,?\s?(?:and\s)?){_B}(?:\s?-?(?P<small>{_UNIT_NAMES}|in)(?![a-z]))?", _read_compound),
+        _row(
+            rf"{_A}(?=[^\ue000]{{1,16}}\ue000){_UNIT}(?:\s?,?\s?(?:and\s)?){_B}(?:\s?-?(?P<small>{_UNIT_NAMES}|in)(?![a-z]))?",
+            _read_compound,
+        ),
     ),
-    ("", _row(_A, _read_year)),
+    ("", _row(r"(?P<a>\ue000\ue00f{3,}+)", _read_year)),
     ("", _row(_A, _read_number)),
 )
 _OF_ORDINALS: Final = (
@@ -695,25 +698,30 @@ def values(text: str) -> list[Value]:
     found: list[Value] = []
     for candidate in _CANDIDATE.finditer(shape.marked):
         start, key = candidate.start(), candidate[0]
-        if start < done or (key != NUMBER[0] and key not in _ROWS):
+        if start < done or not (rows := _ROWS.get(key) or (key == NUMBER[0] and _rows_of_number(shape.marked, start))):
             continue
-        at = _at(shape, start, last)
-        if read := _read(at, key):
-            found.append(_value(at, read))
-            last, done = read, read.end
+        if read := _read(shape, start, last, rows):
+            at, last = read
+            found.append(_value(at, last))
+            done = last.end
     return found
 
 
-def _read(at: _At, key: str) -> _Read | None:
-    marked = at.shape.marked
-    if key == NUMBER[0]:
-        following = _NEXT.match(marked, at.start)
-        rows = _BY_NEXT.get(following[1] if following else "") or _BY_NEXT[""]
-    else:
-        rows = _ROWS[key]
-    for led, pattern, reading in rows:
-        if (not led or at.noun in led) and (match := pattern.match(marked, at.start)) and (read := reading(at, match)):
-            return read
+def _rows_of_number(marked: str, start: int) -> tuple[_Row, ...]:
+    following = _NEXT.match(marked, start)
+    return _BY_NEXT.get(following[1] if following else "", _BY_NEXT[""])
+
+
+def _read(shape: Shape, start: int, last: _Read | None, rows: tuple[_Row, ...]) -> tuple[_At, _Read] | None:
+    at = None
+    for led, pattern, reader in rows:
+        at = at or (_at(shape, start, last) if led else None)
+        if at and led and at.noun not in led:
+            continue
+        if match := pattern.match(shape.marked, start):
+            at = at or _at(shape, start, last)
+            if read := reader(at, match):
+                return at, read
     return None
 
 

@@ -18,7 +18,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import groupby
 from typing import NamedTuple
 
@@ -31,6 +31,7 @@ __all__ = ["FULL", "MAX_WORDS", "Clause", "Fact", "Reading", "is_negative", "rea
 MAX_WORDS = 50_000
 """How many words of a text are read; no real one comes near."""
 
+_SHORT = 2_000  # characters of a text that is remembered
 _MOST_SEGMENTS = 200  # of a sentence, and units of a segment; no real one has as many
 _MOST_UNITS = 400
 
@@ -69,7 +70,15 @@ class Reading:
 
 
 def read(text: str, most: int = MAX_WORDS) -> Reading:
-    """Read a text; see the top of this module."""
+    """Read a text; see the top of this module.
+
+    Short texts are remembered: the misses and the doubtful hits of a case ask for the same ones, and the narratives of
+    cases come again with each run. That takes a few megabytes; 45 where all texts are as long as may be.
+    """
+    return remembered(text) if len(text) <= min(_SHORT, most) else _read(text, most)
+
+
+def _read(text: str, most: int) -> Reading:
     clauses: list[Clause] = []
     asked: list[int] = []  # the places of the clauses that wait for an answer
     number = 0
@@ -89,6 +98,12 @@ def read(text: str, most: int = MAX_WORDS) -> Reading:
         clauses += [_with(clause, "asked") for clause in questions]
         number += bool(own)
     return Reading(text, tuple(clauses))
+
+
+@lru_cache(maxsize=512)
+def remembered(text: str) -> Reading:
+    """Read a short text, or give what was read."""
+    return _read(text, _SHORT)
 
 
 # --- sentences and segments -------------------------------------------------------------------------------------------
@@ -113,12 +128,16 @@ def _sentences(text: str, units: Iterator[Unit]) -> Iterator[_Sentence]:
     end, last = 0, ""
     for unit in units:
         between = text[end : unit.start]
-        mark = "" if between in {"", " "} else _end_of_sentence(between, last)
+        is_close = between in {"", " "}
+        mark = "" if is_close else _end_of_sentence(between, last)
         if mark or len(sentence.segments) > _MOST_SEGMENTS or len(sentence.segments[-1].units) > _MOST_UNITS:
             sentence.is_question = "?" in between
             yield sentence
             sentence = _Sentence([Segment("")], is_answer=mark == "]")
-        _add(sentence.segments, unit, between)
+        if is_close and not unit.begins and unit.folded not in CONJUNCTIONS:
+            sentence.segments[-1].units.append(unit)
+        else:
+            _add(sentence.segments, unit, between)
         end, last = unit.end, unit.folded
     sentence.is_question = "?" in text[end:]
     yield sentence

@@ -68,25 +68,27 @@ def _tokens(text: str, most: int) -> list[_Token]:
     """Give words and values in order; a value takes the place of the words within it."""
     found: list[_Token] = []
     cut = words(text, most)
-    is_whole = len(cut) < most
-    numbers = iter([*values(text if is_whole else text[: cut[-1].end if cut else 0]), None])
-    number = next(numbers)
+    numbers = iter(values(text if len(cut) < most else text[: cut[-1].end if cut else 0]))
+    number = next(numbers, None)
+    begin = number.start if number else _NOWHERE
     for folded, start, end in cut:
         while number is not None and number.end <= start:
             found.append(_Token("", "", number.start, number.end, number))
-            number = next(numbers)
-        if number is None or end <= number.start:
-            if folded[-2:] == "nt" and text[end - 3 : end].lower() in _NOT:
+            number = next(numbers, None)
+            begin = number.start if number else _NOWHERE
+        if end <= begin:
+            if end - start == len(folded):
+                found.append(_Token(folded, stem(folded), start, end))
+            elif folded[-2:] == "nt" and text[end - 3 : end].lower() in _NOT:
                 found += _without(folded, start, end)
             else:
-                bare = folded if end - start == len(folded) else _uncontracted(folded, text[start:end])
+                bare = _uncontracted(folded, text[start:end])
                 found.append(_Token(bare, stem(bare), start, end))
-    while number is not None:
-        found.append(_Token("", "", number.start, number.end, number))
-        number = next(numbers)
+    found += [_Token("", "", each.start, each.end, each) for each in (number, *numbers) if each is not None]
     return found
 
 
+_NOWHERE = 1 << 60
 _CONTRACTED = re.compile(r"(?<=\w)['’](?:m|ve|ll|re|d)\Z")
 """What a word loses: "I'm" is "I", not the "IM" of an injection."""
 _NOT = frozenset(("n't", "n’t"))
@@ -149,14 +151,15 @@ def units_of(text: str, most: int) -> Iterator[Unit]:
         folded, key, start, end, value = tokens[at]
         entry, length = _CONTENT, 1
         for size in lengths.get(key, ()):
-            phrase = tuple(stems[at : at + size])
-            if phrase in entries:
-                entry, length = entries[phrase], len(phrase)
+            found = entries.get((key,) if size == 1 else tuple(stems[at : at + size]))
+            if found is not None:
+                entry, length = found, min(size, len(tokens) - at)
                 break
+        at += length
         if length > 1:
-            folded, end = " ".join([token.folded for token in tokens[at : at + length]]), tokens[at + length - 1].end
+            folded, end = " ".join([token.folded for token in tokens[at - length : at]]), tokens[at - 1].end
         if value is not None:
-            fact = Fact(f"{value.scale} {value.canonical}", start, end, FULL, value=value)
+            fact = Fact(f"{value.scale} {value.canonical}", start, end, FULL, frozenset(), value)
             yield Unit("fact", start, end, "", fact)
         elif entry.reading is not None:
             yield from _phrase(entry.reading, folded, (start, end))
@@ -164,7 +167,6 @@ def units_of(text: str, most: int) -> Iterator[Unit]:
             yield Unit(entry.kind, start, end, folded, None, entry.trigger, entry.begins)
         else:
             yield Unit(entry.kind, start, end, folded, Fact(key, start, end, entry.weight))
-        at += length
 
 
 _BARE = frozenset(("trigger", "end", "grammar", "lead-in"))

@@ -7,12 +7,11 @@ of the same kind in the same place, so that a range still goes up.
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
-from fractions import Fraction
 from functools import cache
 from itertools import takewhile
 from typing import Final, NamedTuple
 
-from safe_core.diagnosis.number_atoms import shape_of
+from safe_core.diagnosis.number_atoms import Number, shape_of
 from safe_core.diagnosis.numbers_in_text import Value, values
 from safe_core.mutation.alteration import Alteration, Cut, MutantKind, like, usage
 from safe_core.mutation.turned import pairs
@@ -48,7 +47,7 @@ class _Number(NamedTuple):
 
     start: int
     end: int
-    number: Fraction
+    number: Number
     written: str
 
 
@@ -244,7 +243,7 @@ def _by_three(number: int) -> int:
     return number - _STEP if number > sum(_BODY_TEMPERATURE) / 2 else number + _STEP
 
 
-def _changed(number: int, *, most: Fraction | None = None, up: bool = False) -> int:
+def _changed(number: int, *, most: Number | None = None, up: bool = False) -> int:
     """Give a number that differs by a fifth or more in one digit, where it can be by less than itself."""
     step = _STEP
     while step < _LEAST_CHANGE * number:
