@@ -1,6 +1,6 @@
 """What a pass rate says beyond the cases at hand: Wilson's interval, and how many passes or cases a rate needs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import sqrt
 from statistics import NormalDist
 from typing import NamedTuple
@@ -22,6 +22,24 @@ def wilson(passes: int, cases: int, confidence: float = 0.95) -> Interval:
         raise ValueError(f"{passes} passes of {cases} cases")
     deviate = _normal_deviate(confidence)
     return Interval(_lower(passes, cases, deviate), 1.0 - _lower(cases - passes, cases, deviate))
+
+
+def clustered_wilson(clusters: Sequence[tuple[int, int]], confidence: float = 0.95) -> Interval:
+    """Give Wilson's interval for a share over clusters, each with its hits and its size: as for fewer, single coins.
+
+    By how much the shares of the clusters differ more than chance would have it, so many fewer coins they are: never
+    more than all of them. Whole numbers go in, so that their order makes no difference.
+    """
+    hits, size = (sum(column) for column in zip(*clusters, strict=True)) if clusters else (0, 0)
+    deviate = _normal_deviate(confidence)
+    effect = 1.0
+    if 0 < hits < size and len(clusters) > 1:
+        spread = sum(
+            (size * hit - hits * own) ** 2 for hit, own in clusters
+        )  # squares of hit - share * own, times size²
+        effect = max(1.0, len(clusters) / (len(clusters) - 1) * (spread / (size * hits * (size - hits))))
+    fewer, all_ = hits / effect, size / effect
+    return Interval(_lower(fewer, all_, deviate), 1.0 - _lower(all_ - fewer, all_, deviate))
 
 
 def passes_needed(cases: int, rate: float, confidence: float = 0.95) -> int | None:
@@ -57,7 +75,7 @@ def _normal_deviate(confidence: float) -> float:
     return -NormalDist().inv_cdf((1 - confidence) / 2)
 
 
-def _lower(passes: int, cases: int, deviate: float) -> float:
+def _lower(passes: float, cases: float, deviate: float) -> float:
     """Give the lower end by the form that cancels nothing; the upper one is that of the other cases, from 1 down."""
     if not passes:
         return 0.0

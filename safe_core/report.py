@@ -1,6 +1,7 @@
 """The report of a batch (contract.md, "Report")."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from safe_core.latest_results import LatestResults
@@ -23,11 +24,13 @@ def build_report(
     missing_outputs: int = 0,
     inputs: Sequence[dict[str, Any]] | None = None,
     results: Sequence[dict[str, Any]] | None = None,
+    lenient: Mapping[str, Any] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """Give the report with its fields in a fixed order; `inputs` and `results` only where given.
 
     `missing_outputs` counts the rows that stand for no output at all: scored as empty, they are among the fold's
-    empty outputs, and are counted in the report as missing only. `configuration` is Policy.configuration().
+    empty outputs, and are counted in the report as missing only. `configuration` is Policy.configuration(), `lenient`
+    what stands beside the mean scores.
     Raises ValueError if more outputs are missing than empty.
     """
     if not 0 <= missing_outputs <= fold.empty_outputs:
@@ -41,6 +44,7 @@ def build_report(
         "total_cases": summary["total_cases"],
         "summary": summary,
         "mean_scores": snapshot.mean_scores,
+        **lenient,
         "pass_rates": {**snapshot.pass_ratios, "overall": snapshot.pass_ratio},
         "label_distribution": snapshot.label_distribution,
         "by_archetype": fold.by_archetype(),

@@ -1,4 +1,10 @@
-"""Whether chance alone may explain a change between two runs: exact sign tests."""
+"""Whether chance alone may explain a change between two runs: exact sign tests, and several of them at once."""
+
+from collections.abc import Sequence
+from typing import Final
+
+CHANCE: Final = 0.05
+"""How often, at most, a change is named between runs of which neither is better."""
 
 
 def sign_test(better: int, worse: int) -> float:
@@ -15,6 +21,16 @@ def sign_test(better: int, worse: int) -> float:
     return min(2 * tail, 1 << changed) / (1 << changed)
 
 
-def mcnemar(gained: int, lost: int) -> float:
-    """Give the exact p of McNemar's test on cases that pass in one of two runs alone: the sign test of these."""
-    return sign_test(gained, lost)
+def holm(splits: Sequence[tuple[int, int]]) -> list[float]:
+    """Give the p of several sign tests by Holm (1979): as if each were the only one, it may be compared with CHANCE.
+
+    A test with so few changes that no split of them reaches CHANCE can name nothing, so it takes nothing from the
+    others (Tarone 1990), and keeps its own p.
+    """
+    found = [sign_test(*split) for split in splits]
+    able = [number for number, split in enumerate(splits) if sign_test(sum(split), 0) <= CHANCE]
+    largest = 0.0
+    for rank, number in enumerate(sorted(able, key=found.__getitem__)):
+        largest = max(largest, min(1.0, (len(able) - rank) * found[number]))
+        found[number] = largest
+    return found

@@ -361,7 +361,7 @@ def mutate(
     return mutate_command(loaded.policy, folder, batch, concern, format_=format_, with_caught=everything)
 
 
-@app.command(cls=options.Once, name="compare", short_help="Compare two reports: what got better or worse.")
+@app.command(cls=options.Comparing, name="compare", short_help="Compare two reports: what got better or worse.")
 def compare_(
     *,
     base: Annotated[Path, typer.Argument(help="The JSON report to compare with; - is standard input.")],
@@ -369,12 +369,18 @@ def compare_(
     format_: options.ComparisonFormatOption = None,
     output: options.ComparisonFiles = None,
     fail_on_regression: Annotated[
-        bool, typer.Option("--fail-on-regression", help="Exit 1 if a case got a worse label, or is lost.")
-    ] = False,
+        options.RegressionsOf | None,
+        typer.Option(
+            help="Exit 1 if a case is lost, or a case got a worse label (labels, also without a word), or composites "
+            "(scores) or lenient recall (lenient) fell beyond chance."
+        ),
+    ] = None,
     max_regressions: Annotated[
         int | None,
         typer.Option(
-            metavar="N", min=0, help="With --fail-on-regression: how many cases may have a worse label; default: 0."
+            metavar="N",
+            min=0,
+            help="With --fail-on-regression labels: how many cases may have a worse label; default: 0.",
         ),
     ] = None,
     allow_lost: Annotated[
@@ -395,13 +401,14 @@ def compare_(
 
     \b
       safe compare main.json branch.json -o comparison.md --fail-on-regression
+      safe compare main.json branch.json --fail-on-regression scores
       safe compare main.json branch.json --format json | jq .worse
     """
     from consumer.offline.gate import ComparisonGate
     from consumer.offline.report_commands import compare_command
 
     asked = ComparisonGate.asked(
-        on_regression=fail_on_regression,
+        regressions_of=fail_on_regression,
         max_regressions=max_regressions,
         allow_lost=allow_lost,
         max_drop=fail_on_score_drop,

@@ -4,8 +4,9 @@ An option that is not named here is named after the parameter that takes it. A v
 checked by consumer.settings, like the values of every other source.
 """
 
+from itertools import zip_longest
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import typer
 from typing_extensions import override
@@ -20,6 +21,7 @@ OnDuplicate = Literal["first", "last"]
 ReportFormat = Literal["json", "console", "markdown", "junit", "csv", "terms", "html", "all"]
 ComparisonFormat = Literal["console", "json", "markdown", "html"]
 FailOn = Literal["fail", "review", "never"]
+RegressionsOf = Literal["labels", "scores", "lenient"]
 
 ConfigFile = Annotated[
     Path | None,
@@ -234,6 +236,20 @@ class Once(typer.core.TyperCommand):
             if not is_missing(error):
                 raise
             raise NoKafkaClient(ctx.command_path) from error
+
+
+class Comparing(Once):
+    """A command whose --fail-on-regression may stand without a word; then it is about labels."""
+
+    @override
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        words = get_args(RegressionsOf)
+        end = args.index("--") if "--" in args else len(args)
+        told = [
+            f"{arg}=labels" if arg == "--fail-on-regression" and following not in words else arg
+            for arg, following in zip_longest(args[:end], args[1:end])
+        ]
+        return super().parse_args(ctx, [*told, *args[end:]])
 
 
 # --- the options of `score`

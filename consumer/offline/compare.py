@@ -3,12 +3,16 @@
 A case is judged if both reports hold an answer of a model to it, each made from the case's own narrative as far as
 anyone knows. Every other case is listed with the reason. It is *lost* if the base report answers it and the new one
 does not, unless the call of the model failed.
+
+What chance may explain is tested by case, since the terms of one output are found or missed together: a case that got
+better in some respect counts once for it, and a case that got worse once against it.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, get_args
 
@@ -19,12 +23,16 @@ from consumer.text import count_of, natural_order, printable
 from safe_core import CRITERIA, LABELS, Criterion, Label, Scores
 from safe_core.decimals import compare_decimals
 from safe_core.exact import exact_mean, units
-from safe_core.significance import mcnemar, sign_test
+from safe_core.lenient_scores import RECALLED
+from safe_core.significance import CHANCE, holm, sign_test
 
 Reason = Literal["not_in_report", "no_output", "failed_generation", "input_mismatch"]
 """Why one of two reports does not answer a case; the first that applies."""
 
 _REASONS: Final[tuple[Reason, ...]] = get_args(Reason)
+
+Respect = Literal["labels", "composites", "lenient", "terms"]
+"""In what cases may have got better or worse; of two that say as much, the first is named."""
 
 
 # --- what is compared -------------------------------------------------------------------------------------------------
@@ -89,6 +97,25 @@ class Change:
     def direction(self) -> int:
         """Whether it got better (above 0) or worse (below 0): by label, and within one label by composite."""
         return self.step or compare_decimals(self.after.scores.composite, self.before.scores.composite)
+
+    def direction_of(self, respect: Respect) -> int:
+        """Whether it got better (above 0) or worse (below 0) in some respect; 0 of lenient recall that is not known."""
+        if respect == "labels":
+            return self.step
+        if respect == "composites":
+            return compare_decimals(self.after.scores.composite, self.before.scores.composite)
+        if respect == "terms":
+            return sum(len(change.won) - len(change.lost) for change in self.terms if change.criterion != "AH")
+        before, after = self.before.found_or_said, self.after.found_or_said
+        if before is None or after is None:
+            return 0
+        # As shares of the terms that each run requires; whole numbers, so that equal ones are equal.
+        return after * sum(self.before.required) - before * sum(self.after.required)
+
+    @property
+    def has_lenient(self) -> bool:
+        """Whether both reports tell its lenient recall."""
+        return None not in (self.before.lenient, self.after.lenient)
 
     @property
     def has_other_scores(self) -> bool:
@@ -215,6 +242,25 @@ class NotJudged(NamedTuple):
         }
 
 
+class CaseTest(NamedTuple):
+    """How many judged cases got better and worse in some respect, and what chance says of it: `p`, and by Holm."""
+
+    respect: Respect
+    better: int
+    worse: int
+    p: float
+    holm: float
+
+    @property
+    def is_beyond_chance(self) -> bool:
+        return self.holm <= CHANCE
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether it got worse beyond chance."""
+        return self.is_beyond_chance and self.worse > self.better
+
+
 class Mean(NamedTuple):
     """The mean of a criterion, or of the composite, over the judged cases of both reports."""
 
@@ -274,26 +320,41 @@ class Comparison:
         pairs = [(case.before.label == "Pass", case.after.label == "Pass") for case in self.cases]
         return pairs.count((False, True)), pairs.count((True, False))
 
-    @property
-    def sign_test_p(self) -> float:
-        """The p of rises against falls, over the judged cases."""
-        return sign_test(len(self.rose), len(self.fell))
+    @cached_property
+    def has_lenient(self) -> bool:
+        """Whether both reports tell the lenient recall of all judged cases."""
+        return all(case.has_lenient for case in self.cases)
+
+    @cached_property
+    def tests(self) -> tuple[CaseTest, ...]:
+        """The respects that both reports tell of, each with its sign test over the judged cases."""
+        respects = [each for each in get_args(Respect) if each != "lenient" or self.has_lenient]
+        directions = [[case.direction_of(respect) for case in self.cases] for respect in respects]
+        splits = [(sum(each > 0 for each in row), sum(each < 0 for each in row)) for row in directions]
+        return tuple(
+            CaseTest(respect, *split, sign_test(*split), p)
+            for respect, split, p in zip(respects, splits, holm(splits), strict=True)
+        )
 
     @property
-    def mcnemar_p(self) -> float:
-        """The p of passes gained against passes lost, over the judged cases."""
-        return mcnemar(*self.gained_and_lost)
+    def change(self) -> CaseTest | None:
+        """The strongest of the changes beyond chance, None if there is none."""
+        return min((test for test in self.tests if test.is_beyond_chance), key=lambda test: test.p, default=None)
 
-    @property
+    @cached_property
     def means(self) -> list[Mean]:
-        """The means of the criteria and of the composite, over the judged cases."""
-        before, after = ([case.before for case in self.cases], [case.after for case in self.cases])
-        return [Mean(name, _mean(before, name), _mean(after, name)) for name in Scores._fields]
+        """The means over the judged cases."""
+        return means_of(*self.judged_results)
+
+    @property
+    def judged_results(self) -> tuple[list[StoredResult], list[StoredResult]]:
+        """The judged cases as base has them, and as new has them."""
+        return [case.before for case in self.cases], [case.after for case in self.cases]
 
     @property
     def mean_drop(self) -> float:
         """By how much the mean composite of the judged cases fell; below 0 it rose."""
-        composite = self.means[-1]
+        composite = next(mean for mean in self.means if mean.name == "composite")
         return composite.base - composite.new
 
     @property
@@ -314,14 +375,35 @@ class Comparison:
             "better": [case.document() for case in self.cases if case.direction > 0],
             "lost": [case.document() for case in self.lost],
             "mean_drop": self.mean_drop,
+            "change": None if self.change is None else self.change.respect,
+            "tests": [test._asdict() for test in self.tests],
+            "means": [mean._asdict() for mean in self.means],
             "not_judged": [
                 {"test_id": case.test_id, "side": case.side, "reason": case.reason} for case in self.not_judged
             ],
         }
 
 
-def _mean(results: Sequence[StoredResult], name: str) -> float:
-    return exact_mean(sum(units(getattr(result.scores, name)) for result in results), len(results))
+_Numbers = tuple[tuple[str, Callable[[StoredResult], float]], ...]
+
+_MEANS: Final[_Numbers] = tuple((name, attrgetter(f"scores.{name}")) for name in Scores._fields)
+_LENIENT_MEANS: Final[_Numbers] = tuple(
+    (f"{name} {criterion}", attrgetter(f"{name}.{criterion}"))
+    for name in ("lenient", "coverage")
+    for criterion in RECALLED
+)
+
+
+def means_of(base: Sequence[StoredResult], new: Sequence[StoredResult]) -> list[Mean]:
+    """Give the means of the scores, then of lenient recall and coverage if they are known of every result."""
+    is_known = all(None not in (result.lenient, result.coverage) for result in (*base, *new))
+    return [
+        Mean(name, _mean(base, of), _mean(new, of)) for name, of in (*_MEANS, *(_LENIENT_MEANS if is_known else ()))
+    ]
+
+
+def _mean(results: Sequence[StoredResult], of: Callable[[StoredResult], float]) -> float:
+    return exact_mean(sum(units(of(result)) for result in results), len(results))
 
 
 def compare(

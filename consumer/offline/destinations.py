@@ -36,7 +36,7 @@ _MARKS: Final[tuple[re.Pattern[str], ...]] = (
     re.compile(r'<\?xml[^>]*\?>\s*<testsuites name="SAFE v0 '),
     re.compile("|".join(map(re.escape, csv_tables.FIRST_COLUMNS))),
     re.compile(r"[╔+][═=]+[╗+]\n[║|] +SAFE v0 Scorecard - "),
-    re.compile(r"[\w ]{1,60}: of \d+ judged cases?, \d+ got a worse label, "),
+    re.compile(r"[\w ;,()]{1,90}: of \d+ judged cases?, \d+ got a worse label, "),
     re.compile(r"\d+ of \d+ cases? pass(es)? now; "),
     re.compile(r"SAFE v0 history: \d+ runs?, \d+ cases?\n"),
     re.compile(r'\{\s*"(?:judged":\s*\d+,\s*"worse":\s*\[|cases":\s*\d+,\s*"now":\s*\{|runs":\s*\[\s*\{\s*"name":)'),

@@ -46,8 +46,9 @@ from consumer.telemetry.logs import describe
 from consumer.terminal import message_console, print_message, progress_bar, result_console
 from consumer.text import composed, count_of, named, visible
 from consumer.wire.input_event import InputEvent, InputRules, decode
-from safe_core import LABELS, MAX_ID_LENGTH, Label, Policy, TestCase, judged_by, kind_of, prepare
-from safe_core.diagnosis import diagnose, doubtful_hits
+from safe_core import EMPTY_OUTPUT, LABELS, MAX_ID_LENGTH, Label, Policy, TestCase, judged_by, kind_of, prepare
+from safe_core.diagnosis import diagnose
+from safe_core.lenient import beside_scores
 
 _FROM_TOPIC_SECONDS: Final = 30.0
 _NAMED: Final = 50
@@ -234,9 +235,11 @@ def explain_record(settings: Settings, policy: Policy, source: Coordinates, test
     # as the worker scores it
     by, version = judged_by(found, event, concern_id=ANY_CONCERN), (event.event_time, 0, 0)
     row, rules = judged_row(policy, by, prepare(found.expectations), event, version, found.narratives)
-    doubtful = doubtful_hits(event.output, None if row.input_matches is False else narrative, row.details)
+    said = EMPTY_OUTPUT if row.failed else event.output
+    doubtful, lenient = beside_scores(said, None if row.input_matches is False else narrative, row.details)
     case = CaseLine(
-        event.batch_id, event.test_id, row, rules, answered=True, doubtful=doubtful, not_asked_for=kind.not_asked_for,
+        event.batch_id, event.test_id, row, rules, answered=True, doubtful=doubtful,
+        not_asked_for=kind.not_asked_for, lenient=lenient,
         near=near_in(prepare(found.expectations), row, event.output),
     )  # fmt: skip
     print_explanation(case, explanation, result_console())

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, Self
 
 from consumer.errors import ConfigurationError
-from consumer.offline.compare import Comparison
+from consumer.offline.compare import Comparison, Respect
 from consumer.offline.stored_report import violations_of
 from consumer.text import count_of, printable, visible
 from safe_core import CRITERIA, Scores
 from safe_core.ceiling import Ceiling, InvalidCeiling
 from safe_core.decimals import compare_decimals
 from safe_core.intervals import cases_needed, passes_needed, wilson
+from safe_core.significance import CHANCE
 
 FailOn = Literal["fail", "review", "never"]
 
@@ -368,17 +369,26 @@ def _labels(results: object) -> object:
 
 # --- the gate of a comparison -----------------------------------------------------------------------------------------
 
+RegressionsOf = Literal["labels", "scores", "lenient"]
+_RESPECTS: Final[Mapping[RegressionsOf, Respect]] = {"scores": "composites", "lenient": "lenient"}
+_SAID: Final[Mapping[Respect, tuple[str, RegressionsOf]]] = {
+    "composites": ("composites", "scores"),
+    "lenient": ("lenient recall", "lenient"),
+}
+
 
 @dataclass(frozen=True, slots=True)
 class ComparisonGate:
     """How much may be worse: cases with a worse label, cases lost, the mean composite; None asks for nothing.
 
-    What is exactly as bad as allowed passes. Raises ConfigurationError for a drop that is no fraction.
+    In `respect`, if any, nothing may be worse beyond chance. What is exactly as bad as allowed passes. Raises
+    ConfigurationError for a drop that is no fraction.
     """
 
     max_regressions: int | None = None
     allow_lost: int | None = None
     max_drop: float | None = None
+    respect: Respect | None = None
 
     def __post_init__(self) -> None:
         if self.max_drop is not None:
@@ -386,22 +396,35 @@ class ComparisonGate:
 
     @classmethod
     def asked(
-        cls, *, on_regression: bool, max_regressions: int | None, allow_lost: int | None, max_drop: float | None
+        cls,
+        *,
+        regressions_of: RegressionsOf | None,
+        max_regressions: int | None,
+        allow_lost: int | None,
+        max_drop: float | None,
     ) -> Self | None:
         """Read the options; None where none is given. Raises ConfigurationError for one that needs another."""
-        if on_regression:
+        if regressions_of == "labels":
             return cls(max_regressions or 0, allow_lost or 0, max_drop)
+        if regressions_of is not None and max_regressions is not None:
+            raise ConfigurationError(
+                f"--max-regressions counts labels: it has no effect with --fail-on-regression {regressions_of}"
+            )
+        if regressions_of is not None:
+            return cls(None, allow_lost or 0, max_drop, _RESPECTS[regressions_of])
         for option, value in (("--max-regressions", max_regressions), ("--allow-lost", allow_lost)):
             if value is not None:
                 raise ConfigurationError(f"{option} has no effect without --fail-on-regression: give both")
         return None if max_drop is None else cls(max_drop=max_drop)
 
     def decide(self, comparison: Comparison) -> Decision:
-        """Decide; p has no say."""
+        """Decide; chance has a say only on a respect. Raises ConfigurationError where the reports do not tell of it."""
         return Decision.by(self._rules(comparison))
 
     def _rules(self, comparison: Comparison) -> Iterator[tuple[bool, str]]:
         """Yield each rule: whether it holds, and what it says."""
+        if self.respect is not None:
+            yield _respect_rule(comparison, self.respect)
         counts = (
             (len(comparison.fell), "case{s} with a worse label", "--max-regressions", self.max_regressions),
             (len(comparison.lost), "lost case{s}", "--allow-lost", self.allow_lost),
@@ -411,6 +434,19 @@ class ComparisonGate:
                 yield count <= most, f"{_counted(said, count)}, {option} allows {most}"
         if self.max_drop is not None:
             yield _drop_rule(comparison.mean_drop, self.max_drop)
+
+
+def _respect_rule(comparison: Comparison, respect: Respect) -> tuple[bool, str]:
+    test = next((each for each in comparison.tests if each.respect == respect), None)
+    if test is None:
+        raise ConfigurationError(
+            "--fail-on-regression lenient: the reports do not tell the lenient recall of every judged case; "
+            "score the outputs again"
+        )
+    said, option = _SAID[respect]
+    counts = f"{test.better} rose, {test.worse} fell, p by Holm {_as_compared(test.holm, CHANCE)}"
+    how = "fell" if test.is_worse else "did not fall"
+    return not test.is_worse, f"{said} {how} beyond chance ({counts}) (--fail-on-regression {option})"
 
 
 def _drop_rule(drop: float, most: float) -> tuple[bool, str]:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from consumer.dead_letter_reasons import Poison
 from consumer.errors import ConfigurationError
 from consumer.files.outputs import is_own_report, readable, unusable
-from consumer.offline.compare import Side, side_of
+from consumer.offline.compare import Side, means_of, side_of
 from consumer.offline.pages.numbers import CONFIDENCE
 from consumer.offline.stored_report import StoredResult, distinct_names, read_report
 from consumer.text import named, natural_order, printable, visible
@@ -73,6 +73,22 @@ class Run:
         """How many outputs were made from another narrative."""
         return sum(result.input_matches is False for result in self.side.results.values())
 
+    @property
+    def means(self) -> dict[str, float]:
+        """The means of the scores, and of what stands beside them if the report tells it of every case."""
+        results = [*self.side.results.values()]
+        return {mean.name: mean.base for mean in means_of(results, results)}
+
+    @property
+    def found(self) -> int:
+        """How many required terms were found."""
+        return sum(result.found for result in self.side.results.values())
+
+    @property
+    def required(self) -> int:
+        """How many terms its cases require."""
+        return sum(sum(result.required) for result in self.side.results.values())
+
     def document(self) -> dict[str, Any]:
         """Give its entry in the JSON."""
         return {
@@ -87,6 +103,9 @@ class Run:
             "fail": self.side.labelled("Fail"),
             "pass_rate": self.pass_rate,
             "interval": list(self.interval),
+            "means": self.means,
+            "found": self.found,
+            "required": self.required,
         }
 
 
@@ -94,13 +113,15 @@ class Run:
 class CaseHistory:
     """A test case over the runs: a label for each, None where a run has no answer to it.
 
-    `mismatched` says of each run whether its output was made from another narrative.
+    `mismatched` says of each run whether its output was made from another narrative, `found` how many of the required
+    terms were found.
     """
 
     test_id: str
     batch_ids: dict[str, None]
     labels: list[Label | None]
     mismatched: list[bool]
+    found: list[int | None]
     required: dict[_Required, list[bool | None]] = field(default_factory=dict)
 
     @property
@@ -142,6 +163,7 @@ class CaseHistory:
             "batch_id": self.batch_id,
             "labels": self.labels,
             "mismatched": self.mismatched,
+            "found": self.found,
         }
 
     def answers(self, result: StoredResult) -> bool:
@@ -160,6 +182,7 @@ class CaseHistory:
         if is_answered:
             self.labels[number] = result.label
             self.mismatched[number] = result.input_matches is False
+            self.found[number] = result.found
 
 
 class TermHistory(NamedTuple):
@@ -321,7 +344,7 @@ def _cases(runs: Sequence[Run]) -> list[CaseHistory]:
             known = held.setdefault(result.test_id, [])
             case = next((each for each in known if each.answers(result)), None)
             if case is None:
-                case = CaseHistory(result.test_id, {}, [None] * len(runs), [False] * len(runs))
+                case = CaseHistory(result.test_id, {}, [None] * len(runs), [False] * len(runs), [None] * len(runs))
                 known.append(case)
             case.note(number, result, is_answered=run.answers(result.test_id))
     cases = [case for known in held.values() for case in known]

@@ -22,6 +22,7 @@ from safe_core import (
     Threshold,
 )
 from safe_core.diagnosis import Diagnosis, DoubtfulHit
+from safe_core.lenient_scores import RECALLED, Lenient, MarksTotal, by_term
 from safe_core.near_violations import NearViolation
 
 Outcome = Literal["found", "missing", "used"]
@@ -41,7 +42,8 @@ class CaseLine:
 
     `doubtful` are the found terms that the text may not mean (contract.md, "Doubtful hits"), `near` the forbidden ones
     that a question has in another form ("Near violations"), `not_asked_for` the fields of its output that the model was
-    not asked for ("Failed generations").
+    not asked for ("Failed generations"), `lenient` what the output says of its terms, word for word or not ("Lenient
+    recall").
     """
 
     batch_id: str
@@ -52,6 +54,7 @@ class CaseLine:
     doubtful: tuple[DoubtfulHit, ...] = ()
     not_asked_for: frozenset[OutputField] = frozenset()
     near: tuple[NearViolation, ...] = ()
+    lenient: Lenient | None = None
 
     @property
     def archetype(self) -> str | None:
@@ -102,6 +105,15 @@ class CaseLine:
             Judged(criterion, getattr(self.row.scores, criterion), getattr(self.rules.thresholds, criterion))
             for criterion in CRITERIA
         )
+
+
+def lenient_report(cases: Iterable[CaseLine]) -> dict[str, Any]:
+    """Give what a report says of lenient recall and coverage; nothing without a case that has them."""
+    judged = [case.lenient for case in cases if case.lenient is not None]
+    if not judged:
+        return {}
+    terms = {criterion: by_term([getattr(each, criterion) for each in judged]) for criterion in RECALLED}
+    return {**MarksTotal.of(each.marks for each in judged).means, "lenient_terms": terms}
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from consumer.offline.decisions import CaseDecisions, Decisions
 from consumer.offline.explanations import explained
 from consumer.offline.narratives import Narratives
 from consumer.offline.newest_events import DatedEvent, NewestEvents
-from consumer.offline.scored_run import CaseLine, ScoredRun
+from consumer.offline.scored_run import CaseLine, ScoredRun, lenient_report
 from consumer.offline.selection import Answers, SelectedCase, Selection
 from consumer.offline.unanswering import Unanswering, without_output
 from consumer.terminal import NO_BAR, Bar
@@ -47,7 +47,8 @@ from safe_core import (
     result_document,
     score_of_hits,
 )
-from safe_core.diagnosis import DoubtfulHit, doubtful_document, doubtful_hits
+from safe_core.diagnosis import doubtful_document
+from safe_core.lenient import Beside, beside_scores
 from safe_core.narrative_digests import digest_of_narrative
 from safe_core.near_violations import NearViolation, near_document, near_violations
 
@@ -76,7 +77,7 @@ class _Answer(NamedTuple):
 
     origin: Origin
     rules: Rules
-    doubtful: tuple[DoubtfulHit, ...]
+    beside: Beside
     narrative: str | None
     error: str | None
     output: Output | None
@@ -211,11 +212,13 @@ class Scoring:
         if self._fold.offer(entry.test_id, row):
             told = self._told.of_output(entry, origin.rank)
             # Another patient's narrative settles nothing.
-            doubtful = doubtful_hits(entry.output, None if row.input_matches is False else told, row.details)
+            # What a failed generation holds is no model's.
+            said = EMPTY_OUTPUT if row.failed else entry.output
+            beside = beside_scores(said, None if row.input_matches is False else told, row.details)
             output = entry.output if self._keep else None
             fields = kind_of(entry.output, self._policy.engine_texts).not_asked_for
             near = near_in(self._selection.cases[entry.test_id].prepared, row, entry.output)
-            self._standing[entry.test_id] = _Answer(origin, rules, doubtful, told, entry.error, output, fields, near)
+            self._standing[entry.test_id] = _Answer(origin, rules, beside, told, entry.error, output, fields, near)
 
     def _replaces(self, entry: Entry, origin: Origin, standing: Origin) -> bool:
         """Tell whether an answer may take another's place.
@@ -389,6 +392,7 @@ class Scoring:
             missing_outputs=len(missing),
             inputs=[*self._inputs()],
             results=[_result(case) for case in cases],
+            lenient=lenient_report(cases),
         )
         more = {
             "doubtful_hits": sum(len(case.doubtful) for case in cases),
@@ -408,12 +412,13 @@ class Scoring:
         if answer is not None:
             row = self._fold.row(test_id)
             return CaseLine(
-                selected.batch_id, test_id, row, answer.rules, answered=True, doubtful=answer.doubtful,
-                not_asked_for=answer.not_asked_for, near=answer.near,
+                selected.batch_id, test_id, row, answer.rules, answered=True, doubtful=answer.beside.doubtful,
+                not_asked_for=answer.not_asked_for, near=answer.near, lenient=answer.beside.lenient,
             )  # fmt: skip
         row, rules = self._row(selected, None)
         self._fold.offer(test_id, row)
-        return CaseLine(selected.batch_id, test_id, row, rules, answered=False)
+        nothing = beside_scores(EMPTY_OUTPUT, None, row.details)
+        return CaseLine(selected.batch_id, test_id, row, rules, answered=False, lenient=nothing.lenient)
 
     def _refuse_twice(self) -> None:
         twice = self._answered_twice()
@@ -452,7 +457,8 @@ def _result(case: CaseLine) -> dict[str, Any]:
     doubtful = [doubtful_document(hit) for hit in case.doubtful]
     about = {"input_matches": case.input_matches, "generation": case.generation}
     near = [near_document(each) for each in case.near]
-    return result | {"batch_id": case.batch_id, **about, "doubtful": doubtful, "near_violations": near}
+    marks = {} if case.lenient is None else case.lenient.marks.document
+    return result | {"batch_id": case.batch_id, **about, "doubtful": doubtful, "near_violations": near, **marks}
 
 
 def near_in(expected: PreparedExpectations, row: CaseRow, output: Output) -> tuple[NearViolation, ...]:

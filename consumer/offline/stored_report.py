@@ -18,7 +18,7 @@ from consumer.files.json_text import parse_json_of_file
 from consumer.files.outputs import OnDuplicate, holds_outputs
 from consumer.files.standard_input import called, is_standard_input, read_standard_input
 from consumer.text import printable
-from consumer.wire.scored_record import DetailsShape, ScoresShape, ViolationsShape
+from consumer.wire.scored_record import DetailsShape, Score, ScoresShape, ViolationsShape
 from safe_core import CRITERIA, REPORT_TYPE, Criterion, Generation, Label, id_problem
 
 _WRITES_ONE: Final = "safe score --output report.json writes a report"
@@ -106,6 +106,11 @@ class _Doubtful(Struct, frozen=True):
     term: str
 
 
+class _Marks(Struct, frozen=True):
+    CR: Score
+    AC: Score
+
+
 class StoredResult(Struct, frozen=True):
     """A case as a report judged it; None is what the report does not say, or does not know."""
 
@@ -118,6 +123,8 @@ class StoredResult(Struct, frozen=True):
     input_matches: bool | None = None
     generation: Generation | None = None
     doubtful: tuple[_Doubtful, ...] = ()
+    lenient: _Marks | None = None
+    coverage: _Marks | None = None
 
     def __post_init__(self) -> None:
         _check_ids(test_id=self.test_id, batch_id=self.batch_id)
@@ -126,6 +133,25 @@ class StoredResult(Struct, frozen=True):
         """Give those of some terms that were found in doubt."""
         doubted = {each.term for each in self.doubtful if each.criterion == criterion}
         return tuple(term for term in terms if term in doubted)
+
+    @property
+    def required(self) -> tuple[int, int]:
+        """How many terms of CR and of AC the case has."""
+        details = self.details
+        return len(details.CR.found) + len(details.CR.missing), len(details.AC.found) + len(details.AC.missing)
+
+    @property
+    def found(self) -> int:
+        """How many of these were found."""
+        return len(self.details.CR.found) + len(self.details.AC.found)
+
+    @property
+    def found_or_said(self) -> int | None:
+        """How many of these were found, or said in other words; None where the report does not say."""
+        if self.lenient is None:
+            return None
+        of_cr, of_ac = self.required
+        return round(self.lenient.CR * of_cr) + round(self.lenient.AC * of_ac)
 
     @property
     def forbidden(self) -> int | None:
@@ -254,6 +280,6 @@ def _in_words(error: str) -> str:
 def _number_at(place: str) -> str:
     if place.endswith(".overall_pass_rate"):
         return "a number"
-    if ".scores." in place:
+    if any(f".{name}." in place for name in ("scores", "lenient", "coverage")):
         return "a score from 0 to 1"
     return "a count of terms" if ".terms." in place else "a count of cases"

@@ -92,6 +92,9 @@ def _as_fields_of(
     if _NEAR.isdisjoint(report):
         recomputed = _reasons_without(recomputed, _NEAR)
         remarks.append("the report was written before SAFE listed near violations: they are not compared")
+    if not any(name in report for name in _LENIENT):
+        recomputed = _reasons_without(recomputed, _LENIENT)
+        remarks.append("the report was written before SAFE had lenient recall and coverage: they are not compared")
     return recomputed, remarks
 
 
@@ -112,7 +115,9 @@ _ANSWERS: Final = frozenset({
 })  # fmt: skip
 """What reports do not have that were written before there were two answers: in the report itself, or in a miss."""
 _NEAR: Final = frozenset({"near_violations"})
-_NEWER: Final = _ANSWERS | _NEAR | frozenset({
+_LENIENT: Final = frozenset({"mean_lenient", "mean_coverage", "lenient_terms", "lenient", "coverage"})
+"""What reports do not have that were written before lenient recall: in the report itself, or in a result."""
+_NEWER: Final = _ANSWERS | _NEAR | _LENIENT | frozenset({
     "input_mismatches", "doubtful_hits", "miss_verdicts", "batch_id", "input_matches", "doubtful", "verdict", "also_in",
     "missing_words", "in_other_words", "failed_generations", "generation", "errorTexts", "placeholderTexts",
 })  # fmt: skip

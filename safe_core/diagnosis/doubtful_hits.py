@@ -12,7 +12,7 @@ from safe_core.diagnosis.joined_text import JoinedText
 from safe_core.diagnosis.lexicon import rows
 from safe_core.diagnosis.numbers_in_text import rival, same
 from safe_core.diagnosis.output_texts import READ_BY, OutputText, texts_of
-from safe_core.diagnosis.reading import MAX_WORDS, Fact, is_negative, read
+from safe_core.diagnosis.reading import MAX_WORDS, Fact, Reading, is_negative, read
 from safe_core.diagnosis.relations import key_of
 from safe_core.diagnosis.word_edges import is_inside_word
 from safe_core.matching_rule import normalise
@@ -23,6 +23,9 @@ from safe_core.scoring import Details
 DoubtfulKind = Literal["inside_word", "negated", "other_value"]
 DOUBTFUL_KINDS: tuple[DoubtfulKind, ...] = get_args(DoubtfulKind)
 """The kinds of doubtful hits, in the order in which they are asked: the first that holds is said."""
+
+Reader = Callable[[str, int], Reading]
+"""read(), or what keeps its readings."""
 
 _MOST_PLACES = 200  # of a term that are looked at; no real one is found as often
 _WORK = 20_000  # places that are looked at, over all terms of a case
@@ -54,7 +57,9 @@ def doubtful_document(hit: DoubtfulHit) -> dict[str, Any]:
     }
 
 
-def doubtful_hits(output: Output, narrative: str | None, details: Details) -> tuple[DoubtfulHit, ...]:
+def doubtful_hits(
+    output: Output, narrative: str | None, details: Details, reader: Reader = read
+) -> tuple[DoubtfulHit, ...]:
     """Give the doubtful ones of the terms that were found (CR, AC) or used (AH), each list in its order.
 
     `details` are those of score() for this output; a term that is listed twice is given twice. Without a narrative,
@@ -65,7 +70,7 @@ def doubtful_hits(output: Output, narrative: str | None, details: Details) -> tu
         ("AH", details.ah_violations),
         ("AC", details.ac_found),
     )
-    facts = Facts()
+    facts = Facts(reader)
     most = max(1, min(_MOST_PLACES, _WORK // max(1, sum(len(terms) for _, terms in found))))
     story = OutputText("summary", None, narrative or "")
     told = JoinedText([story])
@@ -107,14 +112,15 @@ class Told(NamedTuple):
 class Facts:
     """The facts of texts, each read when it is first asked for, at most MAX_WORDS of all."""
 
-    def __init__(self) -> None:
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
         self._read: dict[OutputText, tuple[list[Told], list[int]]] = {}
         self._left = MAX_WORDS
 
     def of(self, text: OutputText) -> tuple[list[Told], list[int]]:
         """Give the facts of a text, and where each ends."""
         if text not in self._read:
-            clauses = read(text.text, max(0, self._left)).clauses
+            clauses = self._reader(text.text, max(0, self._left)).clauses
             facts = [Told(fact, number) for number, clause in enumerate(clauses) for fact in clause.facts]
             self._left -= len(facts)
             self._read[text] = facts, [each.fact.end for each in facts]

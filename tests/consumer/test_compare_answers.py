@@ -76,9 +76,10 @@ def test_cases_that_one_side_does_not_answer_are_listed_and_not_judged() -> None
 def test_a_report_that_answers_less_is_no_report_without_a_regression() -> None:
     comparison = compare(BASE, NEW)
     assert comparison.fell == []
-    assert headline(comparison) == "2 lost cases"
+    assert headline(comparison) == "2 lost cases; nothing changed beyond chance"
     assert next(console_lines(comparison)) == (
-        "2 lost cases: of 2 judged cases, 0 got a worse label, 1 a better one, 1 kept theirs. "
+        "2 lost cases; nothing changed beyond chance: of 2 judged cases, 0 got a worse label, 1 a better one, "
+        "1 kept theirs. "
         "Not judged: 5 cases. Of these, 2 are lost; the base report had found 8 required terms there."
     )
 
@@ -208,7 +209,11 @@ def test_the_json_document_has_this_shape() -> None:
     )
     new["results"][3]["scores"]["composite"] -= 0.1
     document = compare(base, new).document()
-    assert list(document) == ["judged", "worse", "better", "lost", "mean_drop", "not_judged"]
+    fields = ["judged", "worse", "better", "lost", "mean_drop", "change", "tests", "means", "not_judged"]
+    assert list(document) == fields
+    assert document["change"] is None
+    assert document["tests"][0] == {"respect": "labels", "better": 1, "worse": 1, "p": 1.0, "holm": 1.0}
+    assert document["means"][3]["name"] == "composite"
     assert document["judged"] == 3
     composites = [result["scores"]["composite"] for result in new["results"]]
     assert document["worse"] == [
@@ -346,7 +351,7 @@ def test_the_page_shows_it_as_kept() -> None:
 def test_the_page_has_the_verdict_the_numbers_and_every_list() -> None:
     page = Page(comparison_html(replace(compare(BASE, NEW), decision="gate NOT passed")))
     for said in (
-        "2 lost cases of 2 judged cases",
+        "2 lost cases; nothing changed beyond chance of 2 judged cases",
         "gate NOT passed",
         "Mean composite 0.83 1.00 +0.17",
         "Lost: base answers them, new does not (2)",
@@ -387,6 +392,13 @@ EXITS = [
     ([], 0),
     (["--fail-on-regression"], 1),
     (["--fail-on-regression", "--allow-lost", "1"], 1),
+    (["--fail-on-regression", "labels", "--allow-lost", "1"], 1),
+    (["--fail-on-regression", "scores"], 1),
+    (["--fail-on-regression=scores", "--allow-lost", "2"], 0),
+    (["--fail-on-regression", "lenient", "--allow-lost", "2"], 0),
+    (["--fail-on-regression", "terms"], 3),
+    (["--fail-on-regression", "scores", "--max-regressions", "1"], 3),
+    (["--fail-on-regression", "--fail-on-regression"], 3),
     (["--fail-on-regression", "--allow-lost", "2"], 0),
     (["--fail-on-score-drop", "0"], 0),
     (["--allow-lost", "1"], 3),
@@ -430,7 +442,12 @@ def test_a_format_goes_to_stdout_and_what_else_is_to_be_said_to_stderr(
 ) -> None:
     assert main(["compare", "base.json", "new.json", "--format", format_, "--fail-on-regression"]) == 1
     printed = capsys.readouterr()
-    begins = {"json": "{", "markdown": "<!-- SAFE", "html": "<!doctype html>", "console": "2 lost cases: "}
+    begins = {
+        "json": "{",
+        "markdown": "<!-- SAFE",
+        "html": "<!doctype html>",
+        "console": "2 lost cases; nothing changed beyond chance: ",
+    }
     assert printed.out.startswith(begins[format_])
     assert ("gate NOT passed: 2 lost cases, --allow-lost allows 0" in printed.err) is (format_ != "console")
     assert sorted(path.name for path in Path().iterdir()) == ["base.json", "new.json", "same.json"]
@@ -451,7 +468,7 @@ def test_each_suffix_picks_its_format_and_own_files_are_replaced(capsys: pytest.
 
 def test_the_console_is_printed_beside_a_file(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", "base.json", "same.json", "-o", "out.json"]) == 0
-    assert capsys.readouterr().out.startswith("No regression: of 4 judged cases, 0 got")
+    assert capsys.readouterr().out.startswith("Nothing changed beyond chance: of 4 judged cases, 0 got")
     assert main(["compare", "base.json", "same.json", "-o", "out.json", "-f", "json"]) == 0
     assert capsys.readouterr().out == ""
 

@@ -293,7 +293,9 @@ def test_two_runs_are_compared(capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     compare = ["compare", "base.json", "report.json"]
     assert main(compare) == 0
-    assert capsys.readouterr().out.startswith("1 regression and 1 lost case: of 2 judged cases, 1 got a worse label, ")
+    assert capsys.readouterr().out.startswith(
+        "1 lost case; nothing changed beyond chance: of 2 judged cases, 1 got a worse label, "
+    )
     assert main([*compare, "--fail-on-regression", "-o", "comparison.md"]) == 1
     allowed = ["--max-regressions", "1", "--allow-lost", "1"]
     assert main([*compare, "--fail-on-regression", *allowed, "-o", "comparison.md"]) == 0

@@ -157,7 +157,7 @@ def test_an_outage_is_no_regression_and_the_failed_ones_are_listed(capsys: pytes
     code, out, _ = run(capsys, "compare", whole, outage, "--fail-on-regression", "--fail-on-score-drop", "0")
     assert code == 0
     told = " ".join(out.split())
-    assert "No regression" in told
+    assert "Nothing changed beyond chance" in told
     assert "5 cases not judged: the generation failed." in told
     assert told.count("new: the generation failed") == 5
 
@@ -323,7 +323,7 @@ def test_twenty_real_outputs_of_which_five_failed_are_no_regression(capsys: pyte
         assert run(capsys, "score", *where, "-o", f"report_{name}.json", "--force")[0] == 1
     code, out, _ = run(capsys, "compare", "report_whole.json", "report_outage.json", "--fail-on-regression")
     assert code == 0
-    assert "No regression" in out
+    assert "Nothing changed beyond chance" in out
     document = json.loads(run(capsys, "compare", "report_whole.json", "report_outage.json", "--format", "json")[1])
     assert (document["judged"], document["worse"], document["lost"]) == (15, [], [])
     not_judged = {each["test_id"] for each in document["not_judged"] if each["reason"] == "failed_generation"}

@@ -145,7 +145,7 @@ def test_the_console_fits_ten_runs_into_80_columns_and_says_what_was_lost_when(
     lines = capsys.readouterr().out.splitlines()
     assert [line for line in lines if len(line) > 80] == []
     row = next(line for line in lines if line.startswith("T1 "))
-    assert row.split()[1:] == ["P", "P", "F", "P*", "F", "P", "R", "P", ".", "F"]
+    assert row.split()[1:] == ["P1", "P1", "F0", "P1*", "F0", "P1", "R0", "P1", ".", "F0"]
     lost = lines[lines.index("Stopped passing, and in which run (1)") + 1]
     assert lost.startswith("  T1")
     assert lost.endswith("run 3, run 7, run 10")
@@ -220,8 +220,8 @@ def test_every_format_shows_the_matrix_and_loads_nothing(tmp_path: Path, capsys:
     assert "<b>" not in html
     assert "http" not in html.replace("http-equiv", "")
     assert html.count("<circle") == 2
-    assert "| `T1` | P | F |" in pages[1].read_text(encoding="utf-8")
-    assert r"| `<b>` | F | F\* |" in pages[1].read_text(encoding="utf-8")
+    assert "| `T1` | P1 | F0 |" in pages[1].read_text(encoding="utf-8")
+    assert r"| `<b>` | F0 | F0\* |" in pages[1].read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

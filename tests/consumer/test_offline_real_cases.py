@@ -125,6 +125,9 @@ def test_the_aggregates_equal_a_fold_written_apart(outputs: str, options: list[s
             "pass_rate": sum(result["label"] == "Pass" for result in group) / len(group),
         }
     assert sum(group["count"] for group in by_archetype.values()) == 50
+    for name in ("lenient", "coverage"):
+        means = {each: exact_mean([result[name][each] for result in results]) for each in ("CR", "AC")}
+        assert report[f"mean_{name}"] == pytest.approx(means, rel=1e-15)
     results = [
         {
             name: value

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from safe_core.intervals import cases_needed, passes_needed, wilson
-from safe_core.significance import mcnemar, sign_test
+from safe_core.intervals import cases_needed, clustered_wilson, passes_needed, wilson
+from safe_core.significance import holm, sign_test
 
 CONFIDENCES = st.floats(0.5, 0.9999)
 COUNTS = st.integers(0, 100_000).flatmap(lambda cases: st.tuples(st.integers(0, cases), st.just(cases)))
@@ -190,7 +190,6 @@ KNOWN = [
 @pytest.mark.parametrize(("better", "worse", "p"), KNOWN)
 def test_known_values_of_p(better: int, worse: int, p: float) -> None:
     assert sign_test(better, worse) == p
-    assert mcnemar(better, worse) == p
 
 
 @given(st.integers(0, 400), st.integers(0, 400))
@@ -198,6 +197,58 @@ def test_p_is_rounded_only_once(better: int, worse: int) -> None:
     changed = better + worse
     tail = sum(Fraction(math.comb(changed, taken), 2**changed) for taken in range(min(better, worse) + 1))
     assert sign_test(better, worse) == sign_test(worse, better) == float(min(Fraction(1), 2 * tail))
+
+
+HOLM = [
+    # p = 0.0625 twice at best: no test can name anything, so none takes anything from another
+    ([(5, 0), (0, 5)], [0.0625, 0.0625]),
+    # the second and third cannot reach 0.05
+    ([(6, 0), (5, 0), (0, 0)], [0.03125, 0.0625, 1.0]),
+    # the smallest p times three, the next times two, the last as it is
+    ([(10, 0), (9, 1), (6, 0)], [3 * 2 / 1024, 2 * 22 / 1024, 22 * 2 / 1024]),
+    # the larger p is never smaller than the smaller one
+    ([(6, 0), (7, 1)], [0.0625, 0.0703125]),
+    ([(8, 8), (8, 8)], [1.0, 1.0]),
+]
+
+
+@pytest.mark.parametrize(("splits", "expected"), HOLM)
+def test_several_sign_tests_are_judged_together(splits: list[tuple[int, int]], expected: list[float]) -> None:
+    assert holm(splits) == expected
+
+
+@given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), max_size=5))
+def test_no_p_falls_by_other_tests_and_their_order_is_kept(splits: list[tuple[int, int]]) -> None:
+    alone, together = [sign_test(*split) for split in splits], holm(splits)
+    assert all(one <= other <= 1 for one, other in zip(alone, together, strict=True))
+    assert holm(splits[::-1]) == together[::-1]
+
+
+# --- an interval over cases -------------------------------------------------------------------------------------------
+
+
+def test_terms_that_stand_and_fall_together_are_fewer() -> None:
+    alike = clustered_wilson([(4, 8)] * 20)
+    apart = clustered_wilson([(8, 8), (0, 8)] * 10)
+    assert alike == wilson(80, 160)
+    low, high = wilson(10, 20)
+    assert apart.low == pytest.approx(low, abs=0.01)
+    assert apart.high == pytest.approx(high, abs=0.01)
+
+
+def test_one_term_a_case_is_the_plain_interval() -> None:
+    found = clustered_wilson([(1, 1)] * 30 + [(0, 1)] * 10)
+    plain = wilson(30, 40)
+    assert (found.low, found.high) == pytest.approx(plain, abs=0.005)
+
+
+@given(st.lists(st.integers(0, 9).flatmap(lambda size: st.tuples(st.integers(0, size), st.just(size))), max_size=9))
+def test_an_interval_over_cases_holds_the_share_in_any_order(clusters: list[tuple[int, int]]) -> None:
+    found = clustered_wilson(clusters)
+    hits, size = sum(hit for hit, _ in clusters), sum(own for _, own in clusters)
+    assert found == clustered_wilson(clusters[::-1])
+    assert 0 <= found.low <= found.high <= 1
+    assert not size or found.low - 1e-12 <= hits / size <= found.high + 1e-12
 
 
 def test_so_uneven_a_split_that_p_has_no_binary64_is_0() -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from consumer.offline.scored_run import CaseLine, ScoredRun
+from consumer.offline.scored_run import CaseLine, ScoredRun, lenient_report
 from safe_core import (
     DEFAULT_POLICY,
     EMPTY_OUTPUT,
@@ -18,6 +18,7 @@ from safe_core import (
     result_document,
     score,
 )
+from safe_core.lenient import beside_scores
 
 GENERATED_AT = "2026-03-02T08:00:00.000Z"
 
@@ -57,7 +58,9 @@ def scored_run(
             case=judged,
         )
         fold.offer(sample.test_id, row)
-        cases.append(CaseLine(sample.batch_id, sample.test_id, row, rules, answered=sample.output is not None))
+        _, lenient = beside_scores(sample.output or EMPTY_OUTPUT, None, judged.details)
+        answered = sample.output is not None
+        cases.append(CaseLine(sample.batch_id, sample.test_id, row, rules, answered=answered, lenient=lenient))
     batches = sorted({sample.batch_id for sample in samples})
     report: dict[str, Any] = build_report(
         fold,
@@ -71,9 +74,15 @@ def scored_run(
         complete=True,
         missing_outputs=sum(not case.answered for case in cases),
         inputs=[dict(entry) for entry in inputs],
-        results=[result_document(case.test_id, case.archetype, case.row) for case in cases],
+        results=[_result(case) for case in cases],
+        lenient=lenient_report(cases),
     )
     return ScoredRun(report, cases, decision)
+
+
+def _result(case: CaseLine) -> dict[str, Any]:
+    assert case.lenient is not None
+    return result_document(case.test_id, case.archetype, case.row) | case.lenient.marks.document
 
 
 def _expects(signals: Sequence[str], forbidden: Sequence[str], phrases: Sequence[str]) -> Expectations:

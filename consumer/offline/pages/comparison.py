@@ -35,11 +35,10 @@ def console_lines(comparison: Comparison) -> Iterator[str]:
     for remark in content.remarks(comparison):
         yield f"  ! {remark.written(quoted)}"
     yield ""
-    measures = content.measures(comparison)
-    yield from columns([[heading.lower() for heading in measures.headings], *measures.rows])
-    yield ""
-    yield from content.tests(comparison)
-    yield content.term_totals(comparison)
+    for numbers in (content.measures(comparison), content.tests(comparison)):
+        yield from columns([[f"{heading[0].lower()}{heading[1:]}" for heading in numbers.headings], *numbers.rows])
+        yield ""
+    yield from (content.passes(comparison), content.term_totals(comparison))
     for heading, cases, *_ in content.lists(comparison):
         if cases:
             yield from ("", f"{heading} ({len(cases)}):")
@@ -106,10 +105,10 @@ def _top(comparison: Comparison) -> Iterator[str]:
     warned = [f"- **Attention**: {remark.written(literal)}\n" for remark in content.remarks(comparison)]
     if warned:
         yield "".join(warned)
-    yield table(content.measures(comparison))
+    yield from (table(content.measures(comparison)), table(content.tests(comparison)))
     sides = (("Base", comparison.base), ("New", comparison.new))
     reports = (f"{which}: {literal(side.name)}, {content.counts(side)}" for which, side in sides)
-    facts = (*reports, *content.tests(comparison), content.term_totals(comparison))
+    facts = (*reports, content.passes(comparison), content.term_totals(comparison))
     yield "".join(f"- {line}\n" for line in facts)
     yield f"{BRACKETS} {content.ONE_RUN_EACH} {confidentiality('page')}\n"
 

@@ -3,11 +3,12 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from consumer.offline.compare import Change, Comparison, NotJudged, Reason, Side
+from consumer.offline.compare import CaseTest, Change, Comparison, NotJudged, Reason, Respect, Side
 from consumer.offline.pages.numbers import pass_rate, score
 from consumer.offline.pages.report_content import MISMATCH, Sentence, Table, a_few, settings_of
 from consumer.text import count_of
 from safe_core import LABELS, Criterion, Scores
+from safe_core.significance import CHANCE
 
 _NAMED: Final = 5
 """How many cases or settings a remark names."""
@@ -18,8 +19,9 @@ _LONGEST_SETTING: Final = 200
 
 
 ONE_RUN_EACH: Final = (
-    "Each report is one run: a second run of the same prompt could differ as much as these two. "
-    "The p-values are for information; the gate does not use them."
+    "Each report is one run: a second run of the same prompt could differ as much as these two. p says how often equal "
+    "runs differ by as much in this respect, and p by Holm allows for the number of respects: from 0.05 down, a change "
+    "is beyond chance. The terms of a case count as one change."
 )
 
 
@@ -96,10 +98,26 @@ _ON_OR_OFF: Final = {True: "on", False: "off", None: "unknown"}
 
 
 def headline(comparison: Comparison) -> str:
-    """Give the first words: how many judged cases have a worse label, and how many cases are lost."""
-    worse, lost = len(comparison.fell), len(comparison.lost)
-    told = [*([count_of(worse, "regression")] if worse else []), *([count_of(lost, "lost case")] if lost else [])]
-    return " and ".join(told) or "No regression"
+    """Give the first words: how many cases are lost, and what changed most clearly beyond chance, if anything did."""
+    change = comparison.change
+    told = NOTHING_CHANGED if change is None else _in_words(change)
+    lost = len(comparison.lost)
+    return f"{count_of(lost, 'lost case')}; {told[0].lower()}{told[1:]}" if lost else told
+
+
+NOTHING_CHANGED: Final = "Nothing changed beyond chance"
+RESPECTS: Final[Mapping[Respect, str]] = {
+    "labels": "Labels",
+    "composites": "Composites",
+    "lenient": "Lenient recall",
+    "terms": "Found terms",
+}
+
+
+def _in_words(test: CaseTest) -> str:
+    more, fewer = ("fell", "rose") if test.is_worse else ("rose", "fell")
+    counts = sorted((test.better, test.worse), reverse=True)
+    return f"{RESPECTS[test.respect]} {more} beyond chance ({counts[0]} {more}, {counts[1]} {fewer})"
 
 
 def summary(comparison: Comparison) -> str:
@@ -136,6 +154,8 @@ def measures(comparison: Comparison) -> Table:
     points = f"{_signed(100 * (after - before) / total, 1)} points" if after != before else "0"
     rows = [("Pass rate", pass_rate(before, total), pass_rate(after, total), points)]
     rows += [(f"Mean {name}", score(base), score(new), _signed(new - base, 2)) for name, base, new in comparison.means]
+    found = [sum(result.found for result in side) for side in comparison.judged_results]
+    rows.append(("Required terms found", str(found[0]), str(found[1]), _signed(found[1] - found[0], 0)))
     return Table("Judged cases", ("Judged cases", "Base", "New", "Difference"), rows, texts=1)
 
 
@@ -144,16 +164,25 @@ def _signed(difference: float, places: int) -> str:
     return f"{difference:+.{places}f}" if difference else "0"
 
 
-def tests(comparison: Comparison) -> Iterator[str]:
-    """Yield how likely such differences are by chance."""
+def tests(comparison: Comparison) -> Table:
+    """Give how many cases got better and worse in each respect, and how likely that is by chance."""
+    rows = [
+        (RESPECTS[test.respect], str(test.better), str(test.worse), _p(test.p), _p(test.holm))
+        for test in comparison.tests
+    ]
+    return Table("Change by case", ("Change by case", "Rose", "Fell", "p (sign test)", "p by Holm"), rows, texts=1)
+
+
+def passes(comparison: Comparison) -> str:
+    """Say how many cases began or ceased to pass."""
     gained, lost = comparison.gained_and_lost
-    rose, fell = len(comparison.rose), len(comparison.fell)
-    yield f"Labels: {rose} rose, {fell} fell; {_p(comparison.sign_test_p)} (exact sign test, two-sided)"
-    yield f"Newly Pass: {gained}, no longer Pass: {lost}; {_p(comparison.mcnemar_p)} (exact McNemar test, two-sided)"
+    return f"Newly Pass: {gained}, no longer Pass: {lost}"
 
 
 def _p(value: float) -> str:
-    return f"p = {value:.2f}" if value >= 0.01 else "p < 0.01"
+    """Give a p to two places, or to four where it would read as CHANCE."""
+    text = f"{value:.2f}"
+    return "< 0.01" if value < 0.01 else f"{value:.4f}" if text == f"{CHANCE:.2f}" else text
 
 
 _LOST: Final[Mapping[Criterion, str]] = {"CR": "newly missed", "AH": "newly used", "AC": "newly missed"}

@@ -51,6 +51,10 @@ def scorecard_text(run: ScoredRun, *, verbose: bool) -> str:
 def _scorecard(run: ScoredRun, layout: Layout, *, verbose: bool) -> Iterator[Line]:
     cases = run.worst_first()
     yield from _box(run, layout)
+    told = [layout.shown(line) for line in content.lenient_in_words(run.report)]
+    notes = [*told, content.LENIENT] if told else []
+    lines = (line for note in notes for line in layout.hanging(Text("  "), note))
+    yield from section([Text("Allowing For Other Words:", BOLD)], lines)
     yield from section([Text("Per-Case Breakdown:", BOLD)], _breakdown(cases, layout, by_batch=run.has_batches))
     if verbose:
         not_passed = (case for case in cases if case.label != "Pass")
@@ -276,6 +280,8 @@ def _criteria(case: CaseLine, explanation: Explanation | None, layout: Layout) -
             line.append(Segment(f"  below {judged.missed}", LABEL_STYLES[judged.label]))
         elif getattr(case.row.vacuous, judged.criterion):
             line.append(Segment(f"  {content.NOTHING_TO_CHECK}"))
+        if beside := content.lenient_of(case, judged.criterion):
+            line.append(Segment(f"  ({beside})"))
         yield line
         for each in terms:
             if each.criterion == judged.criterion:

@@ -10,12 +10,14 @@ from consumer.offline.scored_run import CaseLine, ScoredRun
 from consumer.text import printable, quoted
 from safe_core import Criterion
 from safe_core.diagnosis import Miss, miss_document
+from safe_core.lenient_scores import RECALLED
 from safe_core.near_violations import near_document
 
 CASES: Final = (
     "concern_id", "batch_id", "test_id", "archetype", "label", "CR", "AH", "AC", "composite", "output",
     "CR_found", "CR_missing", "AH_violations", "AC_found", "AC_missing", "CR_terms", "AH_terms", "AC_terms",
     "input_matches", "doubtful_hits", "vacuous", "near_violations",
+    "CR_lenient", "AC_lenient", "CR_coverage", "AC_coverage",
 )  # fmt: skip
 MISS_COLUMNS: Final = ("output_says", "narrative_says", "verbatim", "share", "remedy", "row", "evidence")
 TERMS: Final = (
@@ -96,6 +98,8 @@ def _of_case(case: CaseLine) -> Iterator[str]:
     yield str(len(case.doubtful))
     yield "; ".join(name for name, is_vacuous in case.row.vacuous._asdict().items() if is_vacuous)
     yield "; ".join(cell(near.term) for near in case.near)
+    marks = {} if case.lenient is None else case.lenient.marks.document
+    yield from (repr(marks[name][each]) if marks else "" for name in ("lenient", "coverage") for each in RECALLED)
 
 
 def _of_terms(run: ScoredRun, case: CaseLine) -> Iterator[tuple[str, ...]]:

@@ -33,7 +33,14 @@ from consumer.offline.pages.miss_wording import (
 )
 from consumer.offline.pages.numbers import score
 from consumer.offline.pages.quotes import ELLIPSIS, Mark, MarkedText, passage_of, text_of
-from consumer.offline.pages.report_content import MISMATCH, NOTHING_TO_CHECK, about_output, counted, score_of
+from consumer.offline.pages.report_content import (
+    MISMATCH,
+    NOTHING_TO_CHECK,
+    about_output,
+    counted,
+    lenient_of,
+    score_of,
+)
 from consumer.offline.scored_run import CaseLine, Explanation
 from consumer.text import printable, quoted
 from safe_core import Criterion
@@ -170,6 +177,8 @@ def _heading(case: CaseLine, layout: Layout) -> Iterator[Line]:
         line = Text(f"{judged.criterion} {score_of(judged)}  {counted(case, judged.criterion)}")
         if judged.missed:
             line = Text.assemble(line, ", ", (f"below {judged.missed}", LABEL_STYLES[judged.label]))
+        if beside := lenient_of(case, judged.criterion):
+            line.append(f" ({beside})")
         yield from layout.hanging(Text("  "), line)
     yield Text(f"  composite {score(case.row.scores.composite)}")
 

@@ -12,12 +12,15 @@ from consumer.offline.history import CaseHistory, Group, History, Run, TermHisto
 from consumer.offline.pages.comparison_content import differing_settings
 from consumer.offline.pages.html_parts import page
 from consumer.offline.pages.markdown_parts import literal, mark, table
-from consumer.offline.pages.numbers import BRACKETS, pass_rate, percent
+from consumer.offline.pages.numbers import BRACKETS, pass_rate, percent, score
 from consumer.offline.pages.report_content import Table, confidentiality
 from consumer.text import count_of, named, printable
 from safe_core import LABELS, Label
 
-LEGEND: Final = "P Pass, R Review, F Fail, . no answer; * from another narrative, not compared"
+LEGEND: Final = (
+    "P Pass, R Review, F Fail, each with the number of required terms found; . no answer; "
+    "* from another narrative, not compared"
+)
 
 _LETTERS: Final[dict[Label, str]] = {"Pass": "P", "Review": "R", "Fail": "F"}
 _LISTED: Final = 20
@@ -37,9 +40,35 @@ def headline(history: History) -> str:
 
 def runs(history: History) -> Table:
     """Give the runs with their numbers."""
-    headings = ("Run", "Name", "Time", "Answered", *LABELS, "Pass rate")
-    rows = [(str(number), *_run(run)) for number, run in enumerate(history.runs, 1)]
+    names = _mean_names(history)
+    headings = (
+        "Run",
+        "Name",
+        "Time",
+        "Answered",
+        *LABELS,
+        "Pass rate",
+        "Found terms",
+        *(f"Mean {name}" for name in names),
+    )
+    rows = [
+        (str(number), *_run(run), _found_terms(run), *(_mean(run, name) for name in names))
+        for number, run in enumerate(history.runs, 1)
+    ]
     return Table("Runs", headings, rows, texts=3, from_outside=(1,))
+
+
+def _mean_names(history: History) -> list[str]:
+    """Give the names of the means that any run tells."""
+    return [*dict.fromkeys(name for run in history.runs for name in run.means)]
+
+
+def _mean(run: Run, name: str) -> str:
+    return score(run.means[name]) if name in run.means else "-"
+
+
+def _found_terms(run: Run) -> str:
+    return f"{run.found} of {run.required}"
 
 
 def _run(run: Run) -> tuple[str, ...]:
@@ -50,9 +79,9 @@ def _run(run: Run) -> tuple[str, ...]:
 
 
 def cell(case: CaseHistory, number: int) -> str:
-    """Give a case's label in a run as a letter, with a star where the output was made from another narrative."""
+    """Give a case's label in a run as a letter and how many terms were found, with a star for another narrative."""
     label = case.labels[number]
-    return "." if label is None else _LETTERS[label] + ("*" if case.mismatched[number] else "")
+    return "." if label is None else f"{_LETTERS[label]}{case.found[number]}" + "*" * case.mismatched[number]
 
 
 class Change(NamedTuple):
@@ -132,7 +161,9 @@ def _lines(history: History) -> Iterator[str]:
         yield before + shortened(printable(name), _WIDTH - cell_len(before + behind)) + behind
         counts = ", ".join(f"{count} {label}" for label, count in zip(LABELS, labels, strict=True))
         yield from _indented(f"{answered} answered; {counts}; {rate}", 5)
-    yield from ("", LEGEND, BRACKETS, "")
+        means = ", ".join(f"{name} {_mean(run, name)}" for name in run.means)
+        yield from _indented(f"{_found_terms(run)} terms found; means: {means}", 5)
+    yield from ("", *_indented(LEGEND, 0), BRACKETS, "")
     yield from _matrix(history)
     for change in changes(history):
         if change.lines:
@@ -144,13 +175,14 @@ def _lines(history: History) -> Iterator[str]:
 def _matrix(history: History) -> Iterator[str]:
     """Give a row for each case; runs that do not fit go into a further block."""
     width = min(_LONGEST_NAME, max(cell_len(printable(case.test_id)) for case in history.cases))
-    most = (_WIDTH - width - 1) // 4
+    column = 1 + max(3, *(len(cell(case, number)) for case in history.cases for number in range(len(history.runs))))
+    most = max(1, (_WIDTH - width - 1) // column)
     for first in range(0, len(history.runs), most):
         numbers = range(first, min(first + most, len(history.runs)))
-        yield f"{'':{width}} " + "".join(f"{number + 1:4}" for number in numbers)
+        yield f"{'':{width}} " + "".join(f"{number + 1:{column}}" for number in numbers)
         for case in history.cases:
             name = set_cell_size(shortened(printable(case.test_id), width), width)
-            yield f"{name} " + "".join(f"{cell(case, number):>4}" for number in numbers)
+            yield f"{name} " + "".join(f"{cell(case, number):>{column}}" for number in numbers)
         yield ""
 
 

@@ -1,6 +1,7 @@
 """The report as a Markdown page in GitHub's flavour: the verdict first, then the evidence."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from enum import Enum
 from typing import Final
 
@@ -89,6 +90,7 @@ def _sections(run: ScoredRun) -> Iterator[Section]:
         f"\n## Criteria\n\n{table_head(*table.headings, texts=table.texts)}",
         [Part(_Kind.CRITERIA, "".join(table_rows(table)))],
     )
+    yield _lenient(content.lenient(report))
     yield _tabled("\n## By archetype\n", content.archetypes(report), _Kind.ARCHETYPE, _Kind.FURTHER_ARCHETYPE)
     for heading, label, kind, terms_kind in _LISTED:
         parts = []
@@ -101,6 +103,11 @@ def _sections(run: ScoredRun) -> Iterator[Section]:
     yield _bullets("Worth knowing", (*content.why_missed(run), *content.worth_knowing(run)), _Kind.REMARK)
     yield _bullets("How it was made", content.how_made(report), _Kind.MAKING)
     yield _tabled("", content.inputs(report), _Kind.INPUT, _Kind.FURTHER_INPUT)
+
+
+def _lenient(table: content.Table) -> Section:
+    section = _tabled(f"\n## {table.caption}\n", table, _Kind.CRITERIA)
+    return replace(section, closing=f"\n{content.LENIENT}\n")
 
 
 def _tabled(heading: str, table: content.Table, kind: _Kind, further: _Kind | None = None) -> Section:
@@ -139,10 +146,9 @@ def _case_line(case: CaseLine, *, by_batch: bool) -> str:
 
 def _scores(case: CaseLine) -> Iterator[str]:
     for judged in case.judged:
-        value = content.score_of(judged)
-        yield (
-            f"{judged.criterion} **{value}** below {judged.missed}" if judged.missed else f"{judged.criterion} {value}"
-        )
+        value, beside = content.score_of(judged), content.lenient_of(case, judged.criterion)
+        marked = f"**{value}** below {judged.missed}" if judged.missed else value
+        yield f"{judged.criterion} {marked}" + (f" ({beside})" if beside else "")
     yield f"composite {score(case.row.scores.composite)}"
 
 

@@ -44,8 +44,11 @@ def mean_score(value: float, *bounds: float) -> str:
 
 def pass_rate(passes: int, cases: int) -> str:
     """Give "28.6% (8.2–64.1%)", each number as percent() writes it; without cases "0% (0–100%)"."""
-    low, high = wilson(passes, cases, CONFIDENCE)
-    share = passes / cases if cases else 0.0
+    return ranged(passes / cases if cases else 0.0, *wilson(passes, cases, CONFIDENCE))
+
+
+def ranged(share: float, low: float, high: float) -> str:
+    """Give a share and its interval in the same way."""
     return f"{percent(share)} ({percent(low).removesuffix('%')}–{percent(high)})"
 
 

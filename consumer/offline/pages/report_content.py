@@ -17,11 +17,12 @@ from consumer.offline.pages.miss_wording import (
     misses_in_words,
     remark_on,
 )
-from consumer.offline.pages.numbers import mean_score, rate_of, score
+from consumer.offline.pages.numbers import mean_score, ranged, rate_of, score
 from consumer.offline.scored_run import CaseLine, Explanation, Judged, Outcome, ScoredRun
 from consumer.text import count_of
 from safe_core import CRITERIA, DEFAULT_POLICY, Criterion, Label, Policy
 from safe_core.diagnosis import DoubtfulHit, Kind
+from safe_core.lenient_scores import Recall
 from safe_core.near_violations import NearViolation
 
 CRITERION_NAMES: Final[Mapping[Criterion, str]] = {
@@ -53,6 +54,44 @@ def criteria(report: Mapping[str, Any]) -> Table:
         rows.append((name, mean_score(means[criterion], review, pass_), rate, str(review), str(pass_)))
     rows.append(("composite", score(means["composite"]), "", "", ""))
     return Table("Criteria", ("Criterion", "Mean", "Pass rate", "Fails below", "Passes from"), rows, texts=1)
+
+
+def lenient(report: Mapping[str, Any]) -> Table:
+    """What the outputs say of the required terms, word for word or not; no rows where the report does not tell."""
+    rows = []
+    for criterion, terms in report.get("lenient_terms", {}).items():
+        means = (report[name][criterion] for name in ("mean_scores", "mean_lenient", "mean_coverage"))
+        counts = (str(terms[name]) for name in ("terms", "found", "doubtful", "said"))
+        rows.append((criterion, *map(score, means), *counts, share_of_terms(terms)))
+    headings = (
+        "Criterion", "Mean", "Lenient mean", "Coverage", "Terms", "Found", "Of these in doubt", "Said in other words",
+        "Found or said",
+    )  # fmt: skip
+    return Table("Allowing for other words", headings, rows, texts=1)
+
+
+def share_of_terms(terms: Mapping[str, Any]) -> str:
+    """Give the share of terms that were found or said, with its interval; nothing of no terms."""
+    return "" if terms["recall"] is None else ranged(terms["recall"], *terms["interval"])
+
+
+def lenient_in_words(report: Mapping[str, Any]) -> Iterator[str]:
+    """Say the same in a line for each criterion that has terms."""
+    for criterion, terms in report.get("lenient_terms", {}).items():
+        if terms["terms"]:
+            doubtful = f" ({terms['doubtful']} in doubt)" if terms["doubtful"] else ""
+            means = (score(report[name][criterion]) for name in ("mean_lenient", "mean_coverage"))
+            yield (
+                f"{criterion}: {terms['found']} of {count_of(terms['terms'], 'term')} found{doubtful}, {terms['said']} "
+                "said in other words, together {}; lenient mean {}, coverage {}"
+            ).format(share_of_terms(terms), *means)
+
+
+LENIENT: Final = (
+    "Coverage is the share of each term that the output has. Neither number changes a score. In brackets: 95 % "
+    "confidence intervals over cases."
+)
+"""What the numbers beside CR and AC mean."""
 
 
 def archetypes(report: Mapping[str, Any]) -> Table:
@@ -323,6 +362,14 @@ def counted(case: CaseLine, criterion: Criterion) -> str:
     if criterion == "AH":
         return f"{len(details.ah_violations)} of {total} forbidden used"
     return f"{len(details.cr_found if criterion == 'CR' else details.ac_found)} of {total} required found"
+
+
+def lenient_of(case: CaseLine, criterion: Criterion) -> str:
+    """Say how much of the terms of a case was found or said; nothing where the score leaves nothing to be told."""
+    recall: Recall | None = getattr(case.lenient, criterion, None)
+    if recall is None or recall.shares == 1000 * recall.terms:
+        return ""
+    return f"lenient {score(recall.lenient)}, coverage {score(recall.coverage / 1000)}"
 
 
 class Term(NamedTuple):
