@@ -6,8 +6,9 @@ A module apart, because the diagnosis behind it takes a moment to load, and who 
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
+from safe_core.accepted_wordings import Accepted, is_accepted
 from safe_core.diagnosis.alignment import term_of
-from safe_core.diagnosis.answers import Answer, Texts, answer_in
+from safe_core.diagnosis.answers import Texts, answer_in
 from safe_core.diagnosis.doubtful_hits import DoubtfulHit, DoubtfulKind, doubtful_hits
 from safe_core.diagnosis.output_texts import READ_BY, texts_of
 from safe_core.diagnosis.reading import MAX_WORDS, Reading, read
@@ -27,7 +28,7 @@ class Beside(NamedTuple):
     lenient: Lenient
 
 
-def beside_scores(output: Output, narrative: str | None, details: Details) -> Beside:
+def beside_scores(output: Output, narrative: str | None, details: Details, accepted: Accepted = ()) -> Beside:
     """Judge the terms of a case, reading each text once; `details` are those of score() for this output."""
     known: dict[str, Reading] = {}
 
@@ -37,36 +38,33 @@ def beside_scores(output: Output, narrative: str | None, details: Details) -> Be
         return known[text] if text in known else known.setdefault(text, read(text))
 
     doubtful = doubtful_hits(output, narrative, details, reader)
-    return Beside(doubtful, _lenient(output, details, doubtful, reader))
+    return Beside(doubtful, _lenient(output, details, doubtful, accepted, reader))
 
 
 def _lenient(
-    output: Output, details: Details, doubtful: Sequence[DoubtfulHit], reader: Callable[[str], Reading]
+    output: Output,
+    details: Details,
+    doubtful: Sequence[DoubtfulHit],
+    accepted: Accepted,
+    reader: Callable[[str], Reading],
 ) -> Lenient:
     texts = texts_of(output)
 
     def recall(criterion: TermCriterion, found: Sequence[str], missing: Sequence[str]) -> Recall:
-        own = Texts([text.text for text in texts if text.field in READ_BY[criterion]] if missing else [], reader)
-        return _recall(
-            found, [_answer(term, own) for term in missing], [h for h in doubtful if h.criterion == criterion]
+        untrue = sum(hit.criterion == criterion and hit.kind in _UNTRUE for hit in doubtful)
+        asked = [term for term in missing if not is_accepted(accepted, criterion, term, output)]
+        own = Texts([text.text for text in texts if text.field in READ_BY[criterion]] if asked else [], reader)
+        answers = [answer_in(term_of(term), own) for term in asked]
+        there = len(found) - untrue + len(missing) - len(asked)
+        return Recall(
+            terms=len(found) + len(missing),
+            found=len(found),
+            doubtful=sum(hit.criterion == criterion for hit in doubtful),
+            said=sum(answer.says == "said" for answer in answers),
+            accepted=len(missing) - len(asked),
+            shares=_WHOLE * there + sum(each.share for each in answers if each.says != "contradicted"),
         )
 
     return Lenient(
         recall("CR", details.cr_found, details.cr_missing), recall("AC", details.ac_found, details.ac_missing)
-    )
-
-
-def _answer(term: str, texts: Texts) -> Answer:
-    """Ask what the texts say of a missed term; what else is accepted for it is to be asked for here."""
-    return answer_in(term_of(term), texts)
-
-
-def _recall(found: Sequence[str], missed: Sequence[Answer], doubts: Sequence[DoubtfulHit]) -> Recall:
-    untrue = sum(hit.kind in _UNTRUE for hit in doubts)
-    return Recall(
-        terms=len(found) + len(missed),
-        found=len(found),
-        doubtful=len(doubts),
-        said=sum(answer.says == "said" for answer in missed),
-        shares=_WHOLE * (len(found) - untrue) + sum(each.share for each in missed if each.says != "contradicted"),
     )

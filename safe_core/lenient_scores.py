@@ -1,7 +1,8 @@
 """What stands beside a case's CR and AC, and never moves a label: recall allowing for wording, and coverage.
 
-Lenient recall counts the found terms, also the doubtful ones, and those that the output says in other words. Coverage
-is the mean share of each term that the output has, in whole thousandths (contract.md, "Lenient recall").
+Lenient recall counts the found terms, also the doubtful ones, and those that the output says in other words, or in
+words that people accept. Coverage is the mean share of each term that the output has, in whole thousandths
+(contract.md, "Lenient recall").
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,19 +19,26 @@ RECALLED: Final[tuple[TermCriterion, ...]] = ("CR", "AC")
 class Recall(NamedTuple):
     """The terms of one criterion in one case: listed, found (`doubtful` of them in doubt), and said in other words.
 
-    `shares` sums what the output has of each, 1000 for all of it.
+    Those of `accepted` have an accepted wording in the output, and are not among the said ones. `shares` sums what the
+    output has of each, 1000 for all of it.
     """
 
     terms: int
     found: int
     doubtful: int
     said: int
+    accepted: int
     shares: int
 
     @property
+    def recalled(self) -> int:
+        """How many were found, said or accepted."""
+        return self.found + self.said + self.accepted
+
+    @property
     def lenient(self) -> float:
-        """The share of the listed terms that were found or said; 1 where there are none, as the score is."""
-        return (self.found + self.said) / self.terms if self.terms else 1.0
+        """The share of the listed terms that were recalled; 1 where there are none, as the score is."""
+        return self.recalled / self.terms if self.terms else 1.0
 
     @property
     def coverage(self) -> int:
@@ -103,17 +111,16 @@ class MarksTotal(NamedTuple):
 
 
 def by_term(recalls: Sequence[Recall]) -> dict[str, Any]:
-    """Give the terms of a criterion over all cases, and the share of them that was found or said, with its interval.
+    """Give the terms of a criterion over all cases, and the share of them that was recalled, with its interval.
 
     The terms of one output stand or fall together, so the interval is that of a sample by case.
     """
-    terms, found, doubtful, said, _ = (sum(column) for column in zip(*recalls, strict=True))
-    low, high = clustered_wilson([(each.found + each.said, each.terms) for each in recalls])
+    total = Recall(*(sum(column) for column in zip(*recalls, strict=True)))
+    low, high = clustered_wilson([(each.recalled, each.terms) for each in recalls])
+    counts = total._asdict()
+    del counts["shares"]
     return {
-        "terms": terms,
-        "found": found,
-        "doubtful": doubtful,
-        "said": said,
-        "recall": (found + said) / terms if terms else None,
-        "interval": [low, high] if terms else None,
+        **counts,
+        "recall": total.lenient if total.terms else None,
+        "interval": [low, high] if total.terms else None,
     }

@@ -106,7 +106,7 @@ class Change:
             return compare_decimals(self.after.scores.composite, self.before.scores.composite)
         if respect == "terms":
             return sum(len(change.won) - len(change.lost) for change in self.terms if change.criterion != "AH")
-        before, after = self.before.found_or_said, self.after.found_or_said
+        before, after = self.before.recalled, self.after.recalled
         if before is None or after is None:
             return 0
         # As shares of the terms that each run requires; whole numbers, so that equal ones are equal.

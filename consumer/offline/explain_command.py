@@ -236,7 +236,8 @@ def explain_record(settings: Settings, policy: Policy, source: Coordinates, test
     by, version = judged_by(found, event, concern_id=ANY_CONCERN), (event.event_time, 0, 0)
     row, rules = judged_row(policy, by, prepare(found.expectations), event, version, found.narratives)
     said = EMPTY_OUTPUT if row.failed else event.output
-    doubtful, lenient = beside_scores(said, None if row.input_matches is False else narrative, row.details)
+    own = None if row.input_matches is False else narrative
+    doubtful, lenient = beside_scores(said, own, row.details, found.accepted_wordings)
     case = CaseLine(
         event.batch_id, event.test_id, row, rules, answered=True, doubtful=doubtful,
         not_asked_for=kind.not_asked_for, lenient=lenient,

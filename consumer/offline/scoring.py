@@ -214,7 +214,8 @@ class Scoring:
             # Another patient's narrative settles nothing.
             # What a failed generation holds is no model's.
             said = EMPTY_OUTPUT if row.failed else entry.output
-            beside = beside_scores(said, None if row.input_matches is False else told, row.details)
+            accepted = self._selection.cases[entry.test_id].test_case.accepted_wordings
+            beside = beside_scores(said, None if row.input_matches is False else told, row.details, accepted)
             output = entry.output if self._keep else None
             fields = kind_of(entry.output, self._policy.engine_texts).not_asked_for
             near = near_in(self._selection.cases[entry.test_id].prepared, row, entry.output)

@@ -146,8 +146,8 @@ class StoredResult(Struct, frozen=True):
         return len(self.details.CR.found) + len(self.details.AC.found)
 
     @property
-    def found_or_said(self) -> int | None:
-        """How many of these were found, or said in other words; None where the report does not say."""
+    def recalled(self) -> int | None:
+        """How many of these were found, said in other words or accepted; None where the report does not say."""
         if self.lenient is None:
             return None
         of_cr, of_ac = self.required

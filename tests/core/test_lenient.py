@@ -42,7 +42,7 @@ SHARES = [
 @pytest.mark.parametrize(("term", "summary", "recalled", "share"), SHARES)
 def test_what_counts_of_a_term(term: str, summary: str, recalled: bool, share: int) -> None:
     found = judged(Output(("a signal",), summary, ()), phrases=(term,)).AC
-    assert found.found + found.said == recalled
+    assert found.recalled == recalled
     assert found.shares == share
 
 
@@ -58,10 +58,22 @@ def test_a_term_that_is_listed_twice_counts_twice_and_without_terms_all_is_there
     found = judged(
         Output((), "Her left ankle had edema.", ()), (), ("swollen left ankle", "swollen left ankle", "cough")
     )
-    assert found.AC == Recall(terms=3, found=0, doubtful=0, said=2, shares=2000)
+    assert found.AC == Recall(terms=3, found=0, doubtful=0, said=2, accepted=0, shares=2000)
     assert (found.AC.lenient, found.AC.coverage) == (2 / 3, 666)
-    assert found.CR == Recall(0, 0, 0, 0, 0)
+    assert found.CR == Recall(0, 0, 0, 0, 0, 0)
     assert (found.CR.lenient, found.CR.coverage) == (1.0, 1000)
+
+
+def test_what_people_accept_counts_and_is_not_asked_about() -> None:
+    output = Output((), "The ankle was puffed up. Her left ankle had edema.", ())
+    terms = ("joint effusion", "swollen left ankle")
+    details = score(prepare(Expectations(terms, (), terms)), output, DEFAULT_POLICY.default).details
+    accepted = (("Joint effusion", ("puffed up",)), ("swollen left ankle", ("left ankle had edema",)))
+    alone = beside_scores(output, None, details).lenient
+    found = beside_scores(output, None, details, accepted[:1]).lenient
+    assert (alone.AC.said, alone.AC.accepted) == (1, 0)
+    assert found.AC == found.CR == Recall(terms=2, found=0, doubtful=0, said=1, accepted=1, shares=2000)
+    assert beside_scores(output, None, details, accepted).lenient.AC.accepted == 2
 
 
 def test_an_empty_output_says_nothing() -> None:
@@ -94,7 +106,7 @@ def test_lenient_recall_is_never_below_the_score_and_says_what_the_diagnosis_say
 # --- over cases -------------------------------------------------------------------------------------------------------
 
 RECALLS = st.integers(0, 8).flatmap(
-    lambda terms: st.integers(0, terms).map(lambda found: Recall(terms, found, 0, terms - found, 700 * terms))
+    lambda terms: st.integers(0, terms).map(lambda found: Recall(terms, found, 0, terms - found, 0, 700 * terms))
 )
 MANY = st.lists(st.builds(Lenient, RECALLS, RECALLS), min_size=1, max_size=30)
 
@@ -112,9 +124,9 @@ def test_means_are_exact_in_any_order(cases: list[Lenient], order: random.Random
 
 
 def test_the_terms_of_all_cases_are_counted_with_an_interval() -> None:
-    counted = by_term([Recall(4, 1, 1, 2, 3000), Recall(4, 0, 0, 0, 400), Recall(0, 0, 0, 0, 0)])
+    counted = by_term([Recall(4, 1, 1, 1, 1, 3000), Recall(4, 0, 0, 0, 0, 400), Recall(0, 0, 0, 0, 0, 0)])
     low, high = counted.pop("interval")
-    assert counted == {"terms": 8, "found": 1, "doubtful": 1, "said": 2, "recall": 3 / 8}
+    assert counted == {"terms": 8, "found": 1, "doubtful": 1, "said": 1, "accepted": 1, "recall": 3 / 8}
     assert 0 < low < 3 / 8 < high < 1
-    assert by_term([Recall(0, 0, 0, 0, 0)])["recall"] is None
+    assert by_term([Recall(0, 0, 0, 0, 0, 0)])["recall"] is None
     assert MarksTotal.of([]).means == {}

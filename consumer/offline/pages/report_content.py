@@ -61,11 +61,11 @@ def lenient(report: Mapping[str, Any]) -> Table:
     rows = []
     for criterion, terms in report.get("lenient_terms", {}).items():
         means = (report[name][criterion] for name in ("mean_scores", "mean_lenient", "mean_coverage"))
-        counts = (str(terms[name]) for name in ("terms", "found", "doubtful", "said"))
+        counts = (str(terms[name]) for name in ("terms", "found", "doubtful", "said", "accepted"))
         rows.append((criterion, *map(score, means), *counts, share_of_terms(terms)))
     headings = (
         "Criterion", "Mean", "Lenient mean", "Coverage", "Terms", "Found", "Of these in doubt", "Said in other words",
-        "Found or said",
+        "In accepted words", "Together",
     )  # fmt: skip
     return Table("Allowing for other words", headings, rows, texts=1)
 
@@ -80,11 +80,13 @@ def lenient_in_words(report: Mapping[str, Any]) -> Iterator[str]:
     for criterion, terms in report.get("lenient_terms", {}).items():
         if terms["terms"]:
             doubtful = f" ({terms['doubtful']} in doubt)" if terms["doubtful"] else ""
-            means = (score(report[name][criterion]) for name in ("mean_lenient", "mean_coverage"))
+            lenient_mean, coverage = (score(report[name][criterion]) for name in ("mean_lenient", "mean_coverage"))
+            accepted = f", {terms['accepted']} in accepted words" if terms["accepted"] else ""
             yield (
                 f"{criterion}: {terms['found']} of {count_of(terms['terms'], 'term')} found{doubtful}, {terms['said']} "
-                "said in other words, together {}; lenient mean {}, coverage {}"
-            ).format(share_of_terms(terms), *means)
+                f"said in other words{accepted}, together {share_of_terms(terms)}; lenient mean {lenient_mean}, "
+                f"coverage {coverage}"
+            )
 
 
 LENIENT: Final = (
