@@ -26,7 +26,7 @@ from safe_core.diagnosis.alignment import (
 )
 from safe_core.diagnosis.numbers_in_text import same
 from safe_core.diagnosis.reading import FULL, Clause, Fact, Reading, is_negative, read
-from safe_core.diagnosis.relations import key_of, sides
+from safe_core.diagnosis.relations import affirming, key_of, sides
 from safe_core.diagnosis.units import units_of
 
 Says = Literal["both", "said", "contradicted", "part", "absent"]
@@ -120,6 +120,11 @@ class Texts:
             wider = _with_words_beside(text, clauses, Place(place.text, near[0].start, near[-1].end))
         return wider if wider.end - wider.start <= _MOST_QUOTED else place
 
+    def around(self, number: int) -> list[Clause]:
+        """Give the clauses of a sentence, of the one before it and of the one after it."""
+        first = number - 1 if number and self.sentences[number - 1][0] == self.sentences[number][0] else number
+        return self.window(first, number - first + 2)
+
     def cover(self, term: Term) -> int:
         """Give how much of a term, or of what is related to it, is anywhere, in thousandths."""
         there = sum(fact.weight for fact in term.facts if self._like(fact))
@@ -173,7 +178,8 @@ def answer_in(term: Term, texts: Texts) -> Answer:
     best, place, sentences = _nearest(term, texts, near)
     is_said = _is_said(best)
     against, edits = next(_contradictions(term, texts, near, is_said=is_said), (None, ()))
-    is_said = is_said and not (against and _is_patched(against, place, texts, term))
+    if against and (_is_patched(against, place, texts, term) or _has_more(edits, best.edits)):
+        is_said = False
     says: Says = "part" if best.share >= _PART else "absent"
     if is_said:
         says = "both" if against else "said"
@@ -198,9 +204,18 @@ def _nearest(term: Term, texts: Texts, near: Sequence[int]) -> tuple[Alignment, 
     return best, place, sentences
 
 
+def _has_more(against: Sequence[Edit], best: Sequence[Edit]) -> bool:
+    """Tell whether the clause that contradicts a term lacks nothing of it, while what says it lacks something."""
+    return not _lacks(against) and _lacks(best)
+
+
+def _lacks(edits: Sequence[Edit]) -> bool:
+    return any(edit.kind == "missing" for edit in edits)
+
+
 def _is_patched(against: Place, place: Place | None, texts: Texts, term: Term) -> bool:
     """Tell whether what says a term is only put together from several clauses, one of which contradicts it."""
-    if place is None or place.text != against.text or place.end <= against.start or against.end <= place.start:
+    if place is None or place.text != against.text:
         return False
     return not any(
         _is_said(align(term, [clause]))
@@ -232,7 +247,7 @@ def _is_said(found: Alignment) -> bool:
         return False  # a garbled text has every word somewhere
     left = [edit for edit in found.edits if edit.fact.tells and edit.kind in {"missing", "weaker"}]
     has_all = not any(edit.fact.value is not None or edit.fact.key in sides() for edit in left)
-    return has_all and not any(map(is_opposed, found.edits))
+    return has_all and not any(is_opposed(edit) or edit.kind in {"negated", "undone"} for edit in found.edits)
 
 
 # --- contradicted -----------------------------------------------------------------------------------------------------
@@ -246,9 +261,42 @@ def _contradictions(
         text, clauses = texts.sentences[number]
         for clause in clauses:
             found = align(term, [clause])
-            opposed = [edit for edit in found.edits if is_opposed(edit) and not _is_there_too(edit, clauses)]
+            opposed = [
+                edit
+                for edit in found.edits
+                if is_opposed(edit) and not _is_there_too(edit, clauses) and _is_of_term(edit, found)
+            ]
+            if opposed and not is_said and not _holds(found, opposed, clause):
+                found, opposed = _widened(term, found, clause, texts.around(number))
             if opposed and _holds(found, opposed, clause) and (not is_said or _is_whole(found, opposed, clause)):
                 yield Place(text, clause.start, clause.end), found.edits
+
+
+def _is_of_term(edit: Edit, found: Alignment) -> bool:
+    """Tell whether what takes back a "positive" denies something of the term, and not just anything."""
+    if edit.fact.key not in affirming() or edit.other is None:
+        return True
+    return any(
+        each.other is not None and each.other.segment == edit.other.segment and each.fact.key not in sides()
+        for each in found.edits
+        if each is not edit
+    )
+
+
+def _widened(term: Term, found: Alignment, clause: Clause, around: Sequence[Clause]) -> tuple[Alignment, list[Edit]]:
+    """Take the rest of a term from the sentences beside, where a clause only denies a part, or names another side."""
+    beside = align(term, around).edits
+    pairs = list(zip(found.edits, beside, strict=True))
+    matched = [edit.other for edit in found.edits]
+    is_bare = all(fact in matched or is_negative(fact) or not fact.tells for fact in clause.facts)
+    opposed = [
+        edit
+        for edit, other in pairs
+        if is_opposed(edit) and other.kind not in KEPT and edit.fact.key not in affirming()
+        if edit.fact.key in sides() or (is_bare and edit.kind in {"negated", "undone"})
+    ]
+    edits = [other if edit.kind == "missing" and other.kind in KEPT else edit for edit, other in pairs]
+    return Alignment(tuple(edits)), opposed
 
 
 def _is_there_too(edit: Edit, clauses: Sequence[Clause]) -> bool:
@@ -265,12 +313,13 @@ def _holds(found: Alignment, opposed: Sequence[Edit], clause: Clause) -> bool:
     others = [edit for edit in found.edits if edit not in opposed and edit.fact.tells]
     kept = [edit for edit in others if edit.kind in KEPT]
     if polar:
-        is_alone = not others and "denied" in polar[0].fact.statuses
+        is_alone = sum(edit.fact.tells for edit in found.edits) == 1 and "denied" in polar[0].fact.statuses
         has_most = 3 * (_weight(polar) + _weight(kept)) >= 2 * (_weight(polar) + _weight(others))
         return has_most and _is_as_wide(polar, found, clause) and not (is_alone and _is_long(clause))
     if not others:
         return not _is_long(clause)
-    near = [edit for edit in kept if any(_is_near(edit, each, clause) for each in opposed)]
+    own = [edit for edit in kept if edit.other in clause.facts or edit.other is None]
+    near = [edit for edit in own if any(_is_near(edit, each, clause) for each in opposed)]
     if any(edit.fact.value is None for edit in near):
         near = kept  # the clause speaks of it: the rest of the term counts wherever it is
     is_of_kind = any(edit.kind in {"rival", "opposite"} for edit in opposed)  # "atenolol 50 mg" for "metoprolol 50 mg"

@@ -221,11 +221,14 @@ _YES = word_set(
     "yes yeah yep yup sure correct right mhm mm absolutely definitely sometimes occasionally little bit some lot"
 )
 
+_TAGS = word_set("okay ok alright")
+
 
 def _asked(sentence: _Sentence, clauses: Sequence[Clause]) -> list[Clause]:
     """Give the clauses of a sentence that ask: all before a question mark, or from "do you" on."""
     questions = [at for at, segment in enumerate(sentence.segments) if segment.before == "question"]
-    is_question = sentence.is_question or (sentence.is_answer and sentence.first == "any")
+    is_tag = {unit.folded for unit in sentence.segments[-1].units} <= _TAGS  # "I will increase it, okay?"
+    is_question = (sentence.is_question and not is_tag) or (sentence.is_answer and sentence.first == "any")
     begin = 0 if is_question else questions[0] if questions else len(sentence.segments)
     return [clause for clause in clauses if clause.facts[0].segment >= begin]
 

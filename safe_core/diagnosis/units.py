@@ -73,7 +73,7 @@ def _tokens(text: str, most: int) -> list[_Token]:
     begin = number.start if number else _NOWHERE
     for folded, start, end in cut:
         while number is not None and number.end <= start:
-            found.append(_Token("", "", number.start, number.end, number))
+            found.append(_number(text, number))
             number = next(numbers, None)
             begin = number.start if number else _NOWHERE
         if end <= begin:
@@ -84,8 +84,14 @@ def _tokens(text: str, most: int) -> list[_Token]:
             else:
                 bare = _uncontracted(folded, text[start:end])
                 found.append(_Token(bare, stem(bare), start, end))
-    found += [_Token("", "", each.start, each.end, each) for each in (number, *numbers) if each is not None]
+    found += [_number(text, each) for each in (number, *numbers) if each is not None]
     return found
+
+
+def _number(text: str, number: Value) -> _Token:
+    """Keep how a bare number is written, by which a phrase may have it: "type 2 diabetes", "type II diabetes"."""
+    written = text[number.start : number.end]
+    return _Token("", written.lower() if written.isalnum() else "", number.start, number.end, number)
 
 
 _NOWHERE = 1 << 60
@@ -150,7 +156,7 @@ def units_of(text: str, most: int) -> Iterator[Unit]:
     while at < len(tokens):
         folded, key, start, end, value = tokens[at]
         entry, length = _CONTENT, 1
-        for size in lengths.get(key, ()):
+        for size in lengths.get(key, ()) if value is None else ():
             found = entries.get((key,) if size == 1 else tuple(stems[at : at + size]))
             if found is not None:
                 entry, length = found, min(size, len(tokens) - at)

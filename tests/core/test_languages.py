@@ -16,6 +16,10 @@ OTHERS = {
         RR 120/80, HF 72, T 36,8. Lunge: VAG bds., keine RG. Abdomen weich, kein DS. EKG: SR, keine ERBST.
         Labor: CRP 12, Leukos 9,8, Krea 1,1. Procedere: Amoxicillin 1 g, Ibuprofen b. B., Kontrolle am Montag.
         """,
+    "German, of abbreviations": """
+        NSTEMI, Z.n. PCI 2019, arterielle Hypertonie, COPD. ASS, Ramipril, Metformin. CRP, Troponin und BNP
+        erhöht, EKG: SR. Echo: EF 45 %. Verlauf komplikationslos, Entlassung in gutem Zustand.
+        """,
     "French": """
         La patiente de 64 ans s'est présentée lundi aux urgences avec une dyspnée et une toux depuis trois
         jours. Elle n'avait pas de fièvre. On a commencé un traitement par amoxicilline, et elle est rentrée à

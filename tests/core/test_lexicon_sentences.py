@@ -49,8 +49,6 @@ It was detected.
 Lack of energy and appetite.
 Bilirubin in 200 ml.
 Chest: CTAB.
-He is followed for T2DM.
-Known T1DM on a pump.
 """.strip().splitlines()
 )
 """The sentences that are not read as a person reads them. One that is read rightly must be taken off the list."""
@@ -76,5 +74,5 @@ def test_each_sentence_says_what_a_person_reads(relation: str) -> None:
 
 
 def test_the_list_of_what_is_read_wrongly_only_shrinks() -> None:
-    assert len(WRONG_YET) <= 18
+    assert len(WRONG_YET) <= 16
     assert {sentence.text for sentence in sentences()} >= WRONG_YET
