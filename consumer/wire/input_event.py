@@ -202,9 +202,9 @@ def _event(document: dict[str, Any], record_timestamp: int, event_id: str | None
         raise Poison("invalid_event", f"{what}{error}") from None
     generated_at = get("generated_at")
     event_time = record_timestamp if generated_at is None else milliseconds_of(generated_at)
-    for identifier in ids:
+    for name, identifier in zip(_IDS, ids):  # noqa: B905 - both are six, and this is done for each event
         if identifier not in _good_ids:
-            _check_ids(ids)
+            _check_id(name, identifier)
     alike = look_alikes(document, EVENT_KEYS)
     if output is not None:
         alike += look_alikes(output, OUTPUT_KEYS)
@@ -229,11 +229,10 @@ def _but_resembled(name: str, event: Mapping[str, object]) -> str:
     return "" if name in event or next(resembling(event, name), None) is None else "; another key resembles it"
 
 
-def _check_ids(ids: Sequence[str | None]) -> None:
-    for name, identifier in zip(_IDS, ids, strict=True):
-        if identifier is not None and (problem := id_problem(identifier)):
-            raise Poison("invalid_id", f"{name} {problem}")
-        _good_ids.keep(identifier, None)
+def _check_id(name: str, identifier: str | None) -> None:
+    if identifier is not None and (problem := id_problem(identifier)):
+        raise Poison("invalid_id", f"{name} {problem}")
+    _good_ids.keep(identifier, None)
 
 
 def narrative_read(event: Mapping[str, object], output: object) -> str | None:

@@ -96,6 +96,7 @@ class ScoredBy(Struct, frozen=True):
 
 
 _Result = TypeVar("_Result")
+_Shape = TypeVar("_Shape")
 
 
 class ScoredRecord(Struct, Generic[_Result], frozen=True, kw_only=True):
@@ -137,6 +138,7 @@ class ScoredRecord(Struct, Generic[_Result], frozen=True, kw_only=True):
 _ENCODER = msgspec.json.Encoder()
 _DECODER = msgspec.json.Decoder(ScoredRecord[ResultShape])
 _OF_BYTES = msgspec.json.Decoder(ScoredRecord[Raw])
+_OF_RESULT = msgspec.json.Decoder(ResultShape)
 
 
 class Sourced(Struct, frozen=True):
@@ -181,8 +183,12 @@ def encode_scored(scored: ScoredRecord[Any]) -> bytes:
 
 def decode_scored(value: bytes | None) -> ScoredRecord[ResultShape]:
     """Read a scored record or a row of the changelog; raises Undecodable."""
+    return _decoded(_DECODER, value)
+
+
+def _decoded(decoder: msgspec.json.Decoder[_Shape], value: bytes | None) -> _Shape:
     try:
-        return _DECODER.decode(value or b"")
+        return decoder.decode(value or b"")
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         # The message of the error might quote the value.
         raise Undecodable(f"not a scored record: {type(error).__name__}") from None
@@ -203,15 +209,15 @@ def with_believed_time(scored: ScoredRecord[_Result], ahead_ms: int) -> ScoredRe
 
 def decode_source(value: bytes | None) -> Sourced:
     """Read only the source of a scored record; raises Undecodable."""
-    try:
-        return _OF_SOURCE.decode(value or b"")
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        raise Undecodable(f"not a scored record: {type(error).__name__}") from None
+    return _decoded(_OF_SOURCE, value)
 
 
 def row_of(scored: ScoredRecord[ResultShape]) -> CaseRow:
     """What the fold keeps of a scored case."""
-    result = scored.result
+    return _row(scored, scored.result)
+
+
+def _row(scored: ScoredRecord[Any], result: ResultShape) -> CaseRow:
     scores, details, terms = result.scores, result.details, result.terms
     return CaseRow.of(
         version=scored.version,
@@ -255,12 +261,7 @@ def decode_to_fold(value: bytes | None, ahead_ms: int) -> ToFold:
 
     A case that is answered again often has an equal result, which is decoded and checked only once.
     """
-    try:
-        scored = _OF_BYTES.decode(value or b"")
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
-        decode_scored(value)  # raises what this decoder would
-        raise
-    scored = with_believed_time(scored, ahead_ms)
+    scored = with_believed_time(_decoded(_OF_BYTES, value), ahead_ms)
     result = bytes(scored.result)
     key = (
         result, scored.run_id, scored.scorer.fingerprint, scored.in_batch, scored.passed,
@@ -270,8 +271,8 @@ def decode_to_fold(value: bytes | None, ahead_ms: int) -> ToFold:
     if known is not None:
         test_id, row = known
         return ToFold(scored, test_id, row.of_version(scored.version))
-    whole = with_believed_time(decode_scored(value), ahead_ms)
-    row = row_of(whole)
+    whole = _decoded(_OF_RESULT, result)
+    row = _row(scored, whole)
     if len(result) <= _LONGEST_REMEMBERED:
-        _remembered.keep(key, (whole.result.test_id, row))
-    return ToFold(scored, whole.result.test_id, row)
+        _remembered.keep(key, (whole.test_id, row))
+    return ToFold(scored, whole.test_id, row)

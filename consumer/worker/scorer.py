@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import Any
+from typing import Any, NamedTuple
 
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, UnsetType
 
 from consumer.case_sources.source import ExpectationsKey, ExpectationsSource, FoundExpectations
 from consumer.dead_letter_reasons import Poison
@@ -66,6 +66,19 @@ class ScorerSettings:
     dead_letter_limits: DeadLetterLimits
 
 
+class TopicIds(NamedTuple):
+    """The id of the input topic, at the one of two places in a scored record where it belongs, if it is known."""
+
+    in_result_ids: str | UnsetType = UNSET
+    beside: str | UnsetType = UNSET
+
+    @classmethod
+    def of(cls, topic: InputTopic | None) -> "TopicIds":
+        if topic is None or topic.id is None:
+            return cls()
+        return cls(in_result_ids=topic.id) if topic.is_in_result_ids else cls(beside=topic.id)
+
+
 _Decoded = InputEvent | Poison | None
 """What a record holds, or why it holds nothing that can be scored; None for one that is ignored."""
 
@@ -104,6 +117,7 @@ class ScorerPartition:
         self._now_ms = now_ms
         self._scored_by = ScoredBy(settings.version, settings.policy.fingerprint)
         self._headers = own_headers(settings.group)
+        self._topic_ids = TopicIds.of(settings.input_topic)
         self._missing_since: dict[tuple[str, str, str | None], float] = {}
         self._most_records = _ALL
         self._hidden = asyncio.Event()
@@ -307,7 +321,7 @@ class ScorerPartition:
                 record, event, concern_id, found, encoded,
                 input_matches=input_matches, generation=kind.generation,
                 scored_by=self._scored_by, scored_at=self._scored_at,
-                input_topic=self._settings.input_topic,
+                topic_ids=self._topic_ids,
             )
         )  # fmt: skip
         self._scoring_seconds.append(time.perf_counter() - started)
@@ -403,20 +417,17 @@ def scored_record(
     generation: Generation,
     scored_by: ScoredBy,
     scored_at: int,
-    input_topic: InputTopic | None,
+    topic_ids: TopicIds,
 ) -> ScoredRecord[Raw]:
     """The record of one scored case: where it came from, what judged it, and its scores; `scored_at` in ms."""
     case = encoded.case
-    topic_id = UNSET if input_topic is None or input_topic.id is None else input_topic.id
-    is_in_result_ids = input_topic is not None and input_topic.is_in_result_ids
     return ScoredRecord(
         concern_id=concern_id,
         batch_id=event.batch_id,
         run_id=event.run_id,
         result=encoded.result,
         source=SourceShape(
-            record.topic, record.partition, record.offset, event.event_time,
-            topic_id=topic_id if is_in_result_ids else UNSET,
+            record.topic, record.partition, record.offset, event.event_time, topic_id=topic_ids.in_result_ids
         ),
         scorer=scored_by,
         expectations_digest=found.prepared.digest,
@@ -430,5 +441,5 @@ def scored_record(
         generation=generation,
         published_at=record.timestamp,
         scored_at=scored_at,
-        input_topic_id=UNSET if is_in_result_ids else topic_id,
+        input_topic_id=topic_ids.beside,
     )  # fmt: skip

@@ -38,7 +38,7 @@ from consumer.worker import report_schedule
 from consumer.worker.aggregator import AggregatorPartition
 from consumer.worker.aggregator_state import AggregatorSettings
 from consumer.worker.dead_letter_writing import DeadLetterTopic
-from consumer.worker.scorer import scored_record
+from consumer.worker.scorer import TopicIds, scored_record
 from consumer.worker.scoring_memory import EncodedScore
 from safe_core import (
     CaseScore,
@@ -235,7 +235,7 @@ def scored(
             generation=generation,
             scored_by=ScoredBy("0.1.0", fingerprint),
             scored_at=NOW,
-            input_topic=topic,
+            topic_ids=TopicIds.of(topic),
         )
     )
     return Fetched(f"{concern}/{batch}/{test_id}".encode(), value, own_headers(group), offset, timestamp)

@@ -35,7 +35,7 @@ from consumer.wire.result_event import encode_result, result_headers
 from consumer.wire.scored_record import ScoredBy, decode_scored, encode_result_of, encode_scored, row_of
 from consumer.wire.times import rfc_3339
 from consumer.worker.dead_letter_writing import DeadLetterTopic, append_dead_letter
-from consumer.worker.scorer import scored_record
+from consumer.worker.scorer import TopicIds, scored_record
 from consumer.worker.scoring_memory import EncodedScore
 from safe_core import (
     CaseScore,
@@ -120,7 +120,7 @@ def scored_value(
             Fetched(**record), event, "I25", FOUND,
             EncodedScore(case, encode_result_of(event.test_id, archetype, case)),
             input_matches=None, generation="answered", scored_by=ScoredBy("0.1.0", FINGERPRINT), scored_at=SCORED_AT,
-            input_topic=None,
+            topic_ids=TopicIds(),
         )
     )  # fmt: skip
 
