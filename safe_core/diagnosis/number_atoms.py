@@ -9,8 +9,11 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import lru_cache
 from string import ascii_lowercase
 from typing import Final, NamedTuple
+
+from safe_core.diagnosis.words import word_set
 
 NUMBER: Final = "\ue000\ue00f*+"
 """A pattern of a number in a shape."""
@@ -20,31 +23,28 @@ _NAME_MARK, _REST_MARK = "\ue002", "\ue00f"
 
 # What is folded by Unicode's own tables is missing here. A minus sign stays apart from dashes: it never joins a range.
 _SIGNS = {
-    **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2043\ufe63\uff0d", "-"),
-    **dict.fromkeys("\u2044\u2215\u29f8\uff0f", "/"),
-    **dict.fromkeys("\u00b7\u2219\u22c5\u30fb", "."),
-    **dict.fromkeys("\u00ba\u02da\u2218", "°"),
-    **dict.fromkeys("\u2018\u2019\u02bc\u2032\u0060\u00b4", "'"),
-    **dict.fromkeys("\u201c\u201d\u2033", '"'),
-    **dict.fromkeys("\u00a0\u2007\u2008\u2009\u200a\u202f", "\u00a0"),  # may part groups of digits
-    "\u00d7": "x",
-    "\u2715": "x",
-    "\u2264": "<=",
-    "\u2265": ">=",
-    "\u2248": "~",
-    "\u00ad": "",
-    "\u200b": "",
-    **dict.fromkeys("\ue000\ue001\ue002\ue00f", "?"),  # our own marks
+    sign: piece
+    for piece, signs in (
+        ("-", "\u2010\u2011\u2012\u2013\u2014\u2015\u2043\ufe63\uff0d"),
+        ("/", "\u2044\u2215\u29f8\uff0f"),
+        (".", "\u00b7\u2219\u22c5\u30fb"),
+        ("°", "\u00ba\u02da\u2218"),
+        ("'", "\u2018\u2019\u02bc\u2032\u0060\u00b4"),
+        ('"', "\u201c\u201d\u2033"),
+        ("\u00a0", "\u00a0\u2007\u2008\u2009\u200a\u202f"),  # may part groups of digits
+        *(("x", "\u00d7\u2715"), ("<=", "\u2264"), (">=", "\u2265"), ("~", "\u2248"), ("", "\u00ad\u200b")),
+        ("?", "\ue000\ue001\ue002\ue00f"),  # our own marks
+    )
+    for sign in signs
 }
-_NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 
-_ONES = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
-_TEENS = ("ten", "eleven", "twelve", *(f"{one}teen" for one in ("thir", "four", "fif", "six", "seven", "eigh", "nine")))
-_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+ONES = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+TEENS = ("ten", "eleven", "twelve", *(f"{one}teen" for one in ("thir", "four", "fif", "six", "seven", "eigh", "nine")))
+TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
 _SIZES = {"thousand": 1000, "million": 1_000_000}
 _WORTH = {
-    **{word: number for number, word in enumerate((*_ONES, *_TEENS), 1)},
-    **{word: 10 * number for number, word in enumerate(_TENS, 2)},
+    **{word: number for number, word in enumerate((*ONES, *TEENS), 1)},
+    **{word: 10 * number for number, word in enumerate(TENS, 2)},
     **dict.fromkeys(("zero", "oh"), 0),
     "a": 1,
 }
@@ -61,7 +61,7 @@ def _any(words: Sequence[str]) -> str:
     return f"(?:{'|'.join(words)})"
 
 
-_ONE, _TEEN, _TEN, _ORDER = _any(_ONES), _any(_TEENS), _any(_TENS), _any([*_ORDINALS])
+_ONE, _TEEN, _TEN, _ORDER = _any(ONES), _any(TEENS), _any(TENS), _any([*_ORDINALS])
 # "twenty one-litre bags" are twenty.
 _SMALL = rf"(?:{_TEN}(?:-{_ONE}\b|\s{_ONE}\b(?!-[a-z]))?|{_TEEN}|{_ONE})\b"
 _BELOW_THOUSAND = (  # two hundred and four, fifteen hundred, one oh four, one fifty
@@ -123,8 +123,9 @@ _CODE = re.compile(r"(?![0-9]+\.[0-9]+-[0-9]+\.[0-9]+(?![.-]?[0-9]))[0-9]+(?:[.-
 _SPACED_NAME = re.compile(r"covid 19\b|ca 19-9\b|ca 125\b")
 _HYPHENED_NAMES = frozenset(("covid", "omega", "il", "ca", "tc"))
 # Glued to a number, these are no part of a name: "x3", "q8h", "GCS15", "POD2", "kg/m2".
-_GLUED_NAMES = "x q pod hd day gcs bp hr rr ef age stage grade type class bmi wt ht temp inr wbc hgb plt cr bun na k"
-_GLUED = frozenset(_GLUED_NAMES.split())
+_GLUED = word_set(
+    "x q pod hd day gcs bp hr rr ef age stage grade type class bmi wt ht temp inr wbc hgb plt cr bun na k"
+)
 _LONGEST_NAME = 24
 
 
@@ -179,21 +180,12 @@ def shape_of(text: str) -> Shape:
 def _folded(text: str) -> tuple[str, Sequence[int]]:
     if text.isascii():
         return text, range(len(text) + 1)
-    pieces: list[str] = []
-    places: list[int] = []
-    done = 0
-    for match in _NOT_ASCII.finditer(text):
-        pieces.append(text[done : match.start()])
-        places.extend(range(done, match.start()))
-        for at, char in enumerate(match[0], match.start()):
-            piece = _folded_sign(char)
-            pieces.append(piece)
-            places.extend([at] * len(piece))
-        done = match.end()
-    places.extend(range(done, len(text) + 1))
-    return "".join((*pieces, text[done:])), places
+    pieces = [char if char.isascii() else _folded_sign(char) for char in text]
+    places = [at for at, piece in enumerate(pieces) for _ in piece]
+    return "".join(pieces), [*places, len(text)]
 
 
+@lru_cache(maxsize=1024)
 def _folded_sign(char: str) -> str:
     """Fold a character; superscripts and vulgar fractions stay apart from the digits beside them."""
     if char in _SIGNS:
@@ -231,8 +223,10 @@ def _spoken(lower: str, at: int) -> Atom | None:
     if match is None or match[0] in {"", "a"}:
         return None
     number: Number
-    if match["part"]:
-        number = _spoken_part(match["part"]) * _WORTH[match["many"] or "one"]
+    if words := match["part"]:
+        whole = {"half": 6}.get(words[:4], 12)
+        part = next((part for name, part in _PARTS.items() if name in words), Fraction(1))
+        number = whole if words.endswith("dozen") else part * _WORTH[match["many"] or "one"]
     elif match["order"]:
         *tens, last = match["order"].replace("-", " ").split()
         number = _ORDINALS[last] + sum(_WORTH[word] for word in tens)
@@ -241,12 +235,6 @@ def _spoken(lower: str, at: int) -> Atom | None:
         if match["decimals"]:
             number += Fraction("0." + "".join(str(_WORTH[word]) for word in match["decimals"].split()))
     return Atom(at, match.end(), number, match[0])
-
-
-def _spoken_part(words: str) -> Number:
-    if words.endswith("dozen"):
-        return 6 if words.startswith("half") else 12
-    return next(part for name, part in _PARTS.items() if name in words)
 
 
 def _worth(words: Sequence[str]) -> int:
@@ -276,13 +264,11 @@ def _in_digits(lower: str, at: int) -> Atom | None:
         number = int(match["mixed"]) + (part or _vulgar(match["sign"]))
     elif match["vulgar"]:
         number = _vulgar(match["vulgar"])
-    elif match["fraction"]:
-        number = Fraction(match["fraction"])
     elif match["grouped"]:
         whole = match["grouped"].removesuffix(f".{match['after']}")
         number = Fraction(f"{re.sub('[^0-9]', '', whole)}.{match['after'] or 0}")
     else:
-        plainly = re.sub(r"\s?(?:[.,]|point)\s?", ".", match["plain"][:40])
+        plainly = match["fraction"] or re.sub(r"\s?(?:[.,]|point)\s?", ".", match["plain"][:40])
         number = int(plainly) if plainly.isdecimal() else Fraction(plainly)
     if match["power"]:
         number **= _power(match["power"])

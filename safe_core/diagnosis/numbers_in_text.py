@@ -30,7 +30,6 @@ class Value(NamedTuple):
     canonical: str  # the same for all styles and units of a scale: "1/2", "2..3", "?-08-03"
     amount: str = ""  # the number as it was written, without its unit
     bound: str = ""  # "<", "<=", ">" or ">="
-    is_about: bool = False
     period: str = ""  # in which a frequency counts: "week" of "once a week"
 
 
@@ -65,10 +64,11 @@ def _any(names: Iterable[str]) -> str:
     return "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
 
 
+_AREA: Final = _Unit("area", 1)
 _UNITS: Final = {
     name: _Unit(quantity, _size(size)) for _, (quantity, size, names) in rows("units") for name in names.split(", ")
-} | {f"m{NUMBER}": _Unit("area", 1)}  # "m2", whose number has become a mark
-_UNIT_NAMES: Final = _any(_UNITS)
+}
+_UNIT_NAMES: Final = rf"m{NUMBER}|{_any(_UNITS)}"  # of "kg/m2", the number has become a mark
 _UNIT: Final = rf"(?:\s{{0,2}}|-|\sof\san?\s)(?P<unit>{_UNIT_NAMES})(?![a-z])"
 _PERIODS: Final = {
     name: Fraction(days)
@@ -111,7 +111,7 @@ _BOUNDS: Final = {
 }
 _ABOUT: Final = "about around approximately approx. approx roughly circa ca. nearly almost ~"
 _BEFORE: Final = re.compile(
-    rf"(?:(?P<about>(?<![a-z])(?:{_any(_ABOUT.split())}))\s?)?(?:(?P<bound>(?<![a-z])(?:{_any(_BOUNDS)}))\s?)?\Z"
+    rf"(?:(?<![a-z])(?:{_any(_ABOUT.split())})\s?)?(?:(?P<bound>(?<![a-z])(?:{_any(_BOUNDS)}))\s?)?\Z"
 )
 _BEFORE_ENDS: Final = frozenset((*_ABOUT.split(), *".<=>", *(name.split()[-1] for name in _BOUNDS)))
 _AFTER: Final = re.compile(
@@ -187,18 +187,15 @@ def _read_date(at: _At, match: re.Match[str]) -> _Read | None:
 
 
 def _read_short_date(at: _At, match: re.Match[str]) -> _Read | None:
-    """Read 04/2020, 2020-04 and, after "on", 8/3."""
+    """Read 04/2020, 2020-04 and, after "on", 8/3 and "24.12."."""
+    if not match["sep"]:
+        found = re.fullmatch(r"([0-9]{1,2})\.([0-9]{2})", at.written(match, "a"))
+        return _date(None, int(found[1]), int(found[2]), match.end("a")) if found else None
     first, second = at.number(match, "a"), at.number(match, "b")
-    year, month = (first, second) if match["dash"] else (second, first)
-    if 1900 <= year < 2100 and 1 <= month <= 12:
+    year, month = (first, second) if match["sep"] == "-" else (second, first)
+    if 1900 <= year < 2100 and 1 <= month <= 12 and year % 1 == month % 1 == 0:
         return _Read("date", "month", f"{year}-{month:02}", match.end())
-    return _date(None, first, second, match.end()) if at.word in _DATED and not match["dash"] else None
-
-
-def _read_dotted_date(at: _At, match: re.Match[str]) -> _Read | None:
-    """Read "on 24.12."; without "on" it is a decimal."""
-    found = re.fullmatch(r"([0-9]{1,2})\.([0-9]{2})", at.written(match, "a"))
-    return _date(None, int(found[1]), int(found[2]), match.end("a")) if found else None
+    return _date(None, first, second, match.end()) if at.word in _DATED and match["sep"] != "-" else None
 
 
 def _read_day_of_month(at: _At, match: re.Match[str]) -> _Read | None:
@@ -235,10 +232,6 @@ def _read_year(at: _At, match: re.Match[str]) -> _Read | None:
     return _Read("date", "year", str(number), match.end("a"), str(number)) if is_year else None
 
 
-def _read_numbered_day(at: _At, match: re.Match[str]) -> _Read:
-    return _Read("date", "numbered day", str(at.number(match, "a")), match.end("a"))
-
-
 def _time(hour: Number, minute: Number, half: str | None, end: int, *, is_open: bool = False) -> _Read | None:
     """Give a time of day; "?" after one of either half of the day."""
     if half:
@@ -261,21 +254,19 @@ def _read_clock(at: _At, match: re.Match[str]) -> _Read | None:
 
 def _read_hour(at: _At, match: re.Match[str]) -> _Read | None:
     """Read 2 pm, 2.30 pm, two thirty pm, 8 o'clock."""
-    number, minutes = at.number(match, "a"), at.written(match, "a").partition(".")[2]
-    if minutes:
-        is_clock = len(minutes) == 2 and minutes.isdecimal()
-        return _time(number // 1, int(minutes), match["half"], match.end()) if is_clock else None
-    hour, minute = divmod(number, 100) if number >= 100 else (number, 0)
-    return _time(hour, minute, match["half"], match.end(), is_open=True)
+    number, (_, point, minutes) = at.number(match, "a"), at.written(match, "a").partition(".")
+    hour, minute = divmod(number, 100) if number >= 100 else (number // 1 if point else number, 0)
+    if point and not (len(minutes) == 2 and minutes.isdecimal()):
+        return None
+    return _time(hour, int(minutes) if point else minute, match["half"], match.end(), is_open=True)
 
 
 def _read_digits_clock(at: _At, match: re.Match[str]) -> _Read | None:
     """Read 0915, "at 1430", "at 09.40", "1430 hours"; "CK 1915" is none."""
     written = at.written(match, "a")
-    found = _FOUR_DIGITS.fullmatch(written)
-    if not found or not (match["hours"] or at.word in {"at", "@"} or (written[0] == "0" and "." not in written)):
-        return None
-    return _time(int(found[1]), int(found[2]), "", match.end())
+    found = re.fullmatch(r"([01][0-9]|2[0-4])\.?([0-5][0-9])", written)
+    is_clock = match["hours"] or at.word in {"at", "@"} or (written[0] == "0" and "." not in written)
+    return _time(int(found[1]), int(found[2]), "", match.end()) if found and is_clock else None
 
 
 def _read_spoken_clock(at: _At, match: re.Match[str]) -> _Read | None:
@@ -292,11 +283,8 @@ def _read_spoken_clock(at: _At, match: re.Match[str]) -> _Read | None:
     return _time(hour, minute, match["half"], match.end(), is_open=hour <= 12)
 
 
-def _read_noon(_: _At, match: re.Match[str]) -> _Read:
-    return _Read("time", "clock", "00:00" if match[0] == "midnight" else "12:00", match.end())
-
-
-# --- ratios, grades, ages ---------------------------------------------------------------------------------------------
+def _read_noon(_: _At, match: re.Match[str]) -> _Read | None:
+    return _time(0 if match["midnight"] else 12, 0, "", match.end())
 
 
 def _read_ratio(at: _At, match: re.Match[str]) -> _Read | None:
@@ -320,14 +308,16 @@ def _read_ratio_range(at: _At, match: re.Match[str]) -> _Read | None:
     return _Read("ratio", f"of {second}", f"{low}..{high}/{second}", match.end()) if low < high <= second else None
 
 
-def _read_ratio_of_decades(at: _At, match: re.Match[str]) -> _Read:
-    first, second = at.number(match, "a"), at.number(match, "b")
-    return _Read("ratio", "blood pressure", f"{first}..{first + 9}/{second}..{second + 9}", match.end())
-
-
-def _read_roman_ratio(_: _At, match: re.Match[str]) -> _Read | None:
-    first, second = _ROMANS.get(match["a"]), _ROMANS.get(match["b"])
-    return _Read("ratio", f"of {second}", f"{first}/{second}", match.end()) if first and second else None
+def _read_decades(at: _At, match: re.Match[str]) -> _Read | None:
+    """Read "in the 120s" and "130s/80s"."""
+    first = at.number(match, "a")
+    if match["b"]:
+        second = at.number(match, "b")
+        return _Read("ratio", "blood pressure", f"{first}..{first + 9}/{second}..{second + 9}", match.end())
+    is_one = match["mark"] or at.word in _DECADES or first >= 60
+    if not is_one or first % 10 or first < 10 or at.written(match, "a").isalpha():
+        return None
+    return _Read("number", "bare", f"{first}..{first + 9}", match.end(), f"{first}..{first + 9}")
 
 
 def _read_dimensions(at: _At, match: re.Match[str]) -> _Read | None:
@@ -357,36 +347,34 @@ def _read_grade(at: _At, match: re.Match[str]) -> _Read | None:
 
 
 def _read_roman(at: _At, match: re.Match[str]) -> _Read | None:
-    roman, letter = match["a"], match["letter"] or ""
+    """Read "grade II", "III", the IV of "III-IV", and II/VI; "IV" alone is no number."""
+    roman, number, letter = match["a"], _ROMANS.get(match["a"]), match["letter"] or ""
+    if match["b"]:
+        second = _ROMANS.get(match["b"])
+        return _Read("ratio", f"of {second}", f"{number}/{second}", match.end()) if number and second else None
     is_plain = len(roman) > 1 and roman not in {"iv", "xi"} and at.shape.cased[at.start : match.end("a")].isupper()
     is_next = at.done > 0 and at.shape.marked[at.done : at.start] == "-"  # "class III-IV"
-    if roman not in _ROMANS or not (at.word in _GRADES or is_plain or is_next):
+    if not number or not (at.word in _GRADES or is_plain or is_next):
         return None
-    number = _ROMANS[roman]
     return _Read("grade", "grade", number + letter, match.end(), "" if letter else number)
 
 
 def _read_ordinal(at: _At, match: re.Match[str]) -> _Read | None:
-    is_adverb = at.word in {"at", "patient"}  # "at first"
-    return None if is_adverb else _Read("ordinal", "ordinal", str(at.number(match, "a")), match.end())
+    number, is_adverb = str(at.number(match, "a")), at.word in {"at", "patient"}  # "at first"
+    return None if is_adverb else _Read("ordinal", "ordinal", number, match.end())
+
+
+def _read_numbered_day(at: _At, match: re.Match[str]) -> _Read:
+    return _Read("date", "numbered day", str(at.number(match, "a")), match.end("a"))
 
 
 def _read_age(at: _At, match: re.Match[str]) -> _Read | None:
-    number = at.number(match, "a")
-    if number % 1 or not 0 <= number <= 130:
-        return None
-    return _Read("age", "age", str(number * _UNITS[match["unit"] or "year"].size), match.end(), str(number))
-
-
-def _read_age_of_sex(at: _At, match: re.Match[str]) -> _Read | None:
-    """Read the 67 of 67F and 49M; "98F" is warm."""
-    number, sex = at.number(match, "a"), at.shape.cased[match.end("a")]
+    """Read 49-year-old, 49M and 67F; "98F" is warm."""
+    number, sex = at.number(match, "a"), at.shape.cased[match.end("a") : match.end()] if match["sex"] else "M"
     if number % 1 or not 0 <= number <= 130 or not (sex == "M" or (sex == "F" and number < 90)):
         return None
-    return _Read("age", "age", str(number * _UNITS["year"].size), match.end("a"), str(number))
-
-
-# --- frequencies ------------------------------------------------------------------------------------------------------
+    end = match.end("a" if match["sex"] else 0)
+    return _Read("age", "age", str(number * _UNITS[match["unit"] or "year"].size), end, str(number))
 
 
 def _period(name: str) -> Fraction:
@@ -455,28 +443,15 @@ def _rate(at: _At, days: Fraction, end: int) -> _Read:
     return often._replace(amount=amount, period=f"{days} of events")
 
 
-# --- ranges and quantities --------------------------------------------------------------------------------------------
-
-
 def _read_range(at: _At, match: re.Match[str]) -> _Read | None:
+    """Read "2-3 days", "1 to 2+" and "5 ± 2"."""
     low, high = at.number(match, "a"), at.number(match, "b")
+    if not match["to"]:
+        return _measured(at, match.end("b"), low - high, low + high)
     if _PLUS.match(at.shape.marked, match.end()) and high <= 5:
         return _Read("grade", "plus", f"{low}..{high}", match.end() + 1)
     is_range = low < high and (match["to"].strip() != "and" or at.word == "between")
     return _measured(at, match.end("b"), low, high) if is_range else None
-
-
-def _read_spread(at: _At, match: re.Match[str]) -> _Read | None:
-    first, second = at.number(match, "a"), at.number(match, "b")
-    return _measured(at, match.end("b"), first - second, first + second)
-
-
-def _read_decade(at: _At, match: re.Match[str]) -> _Read | None:
-    number = at.number(match, "a")
-    is_one = match["mark"] or at.word in _DECADES or number >= 60
-    if not is_one or number % 10 or number < 10 or at.written(match, "a").isalpha():
-        return None
-    return _Read("number", "bare", f"{number}..{number + 9}", match.end(), f"{number}..{number + 9}")
 
 
 def _read_compound(at: _At, match: re.Match[str]) -> _Read | None:
@@ -530,19 +505,15 @@ def _is_unit(at: _At, unit: re.Match[str], number: Number) -> bool:
 
 def _with_unit(marked: str, numbers: Iterable[Number], unit: re.Match[str]) -> tuple[str, str, int]:
     """Give the scale of a unit, the numbers in the smallest one of it, and where it ends."""
-    found, per_what, end = _unit(unit["unit"]), "", unit.end()
+    found, per_what, end = _UNITS.get(unit["unit"], _AREA), "", unit.end()
     size = found.size
     while (per := _PER_AT.match(marked, end)) and per["per"] not in _LONG_PERIODS:
-        below = _unit(per["per"])
+        below = _UNITS.get(per["per"], _AREA)
         size, per_what, end = size / Fraction(below.size), f"{per_what} per {below.quantity}", per.end()
     if found.quantity == "Fahrenheit":
         return "temperature", "..".join([str((number - 32) * Fraction(5, 9)) for number in numbers]), end
     quantity = "temperature" if found.quantity == "Celsius" else found.quantity
     return quantity + per_what, "..".join([str(number * size) for number in numbers]), end
-
-
-def _unit(name: str) -> _Unit:
-    return _UNITS.get(name) or _Unit("area", 1)  # the name of a square metre has a mark in it
 
 
 def _counted(noun: str, number: Number) -> str:
@@ -557,19 +528,13 @@ def _counted(noun: str, number: Number) -> str:
 _ONCE: Final = {"once": 1, "twice": 2, "thrice": 3}
 _PARTS_OF_HOUR: Final = frozenset((Fraction(1, 2), Fraction(1, 4)))
 _SUMMED: Final = frozenset(("duration", "length", "mass"))
-_FOUR_DIGITS: Final = re.compile(r"([01][0-9]|2[0-4])\.?([0-5][0-9])")
 _PLUS: Final = re.compile(r"\+(?!\w)")
-_GRADES, _DATED, _IN_MONTH, _IN_YEAR, _FOR, _DECADES = (
-    frozenset(words.split())
-    for words in (
-        _GRADED,
-        "on since dated until",
-        "in of since until by last next from",
-        "in since until by from of year",
-        "for within over after least most about nearly almost in",
-        "the his is her their my low mid high upper",
-    )
-)
+_GRADES: Final = word_set(_GRADED)
+_DATED: Final = word_set("on since dated until")
+_IN_MONTH: Final = word_set("in of since until by last next from")
+_IN_YEAR: Final = word_set("in since until by from of year")
+_FOR: Final = word_set("for within over after least most about nearly almost in")
+_DECADES: Final = word_set("the his is her their my low mid high upper")
 _UNIT_AT: Final = re.compile(_UNIT)
 _PER_AT: Final = re.compile(rf"(?:\s?/\s?|\sper\s|\sa\s(?=min))(?P<per>{_UNIT_NAMES})(?![a-z])")
 _NOUN: Final = re.compile(
@@ -579,12 +544,17 @@ _NOUN: Final = re.compile(
 _LONG_PERIODS: Final = frozenset(name for name, days in _PERIODS.items() if days >= 1)
 
 _Reader = Callable[[_At, re.Match[str]], _Read | None]
-_Row = tuple[frozenset[str], re.Pattern[str], _Reader]
 
 
-def _row(pattern: str, read: _Reader, led: str = "") -> _Row:
-    """Make a row; `led` are the words one of which must be before it, if any."""
-    return frozenset(led.split()), re.compile(pattern), read
+class _Row(NamedTuple):
+    pattern: re.Pattern[str]
+    read: _Reader
+    led: frozenset[str]  # words one of which must be before it, if any
+    next: frozenset[str]  # signs and words one of which must follow the first number, if any
+
+
+def _row(pattern: str, read: _Reader, next_: str = "", led: str = "") -> _Row:
+    return _Row(re.compile(pattern), read, word_set(led), word_set(next_))
 
 
 _N, _O = NUMBER, ORDINAL
@@ -595,58 +565,51 @@ _TO: Final = r"(?:\s?[-\u2212]\s?|\s(?:to|or)\s)"
 _JOINT: Final = rf"(?:{_TO}{_B})?"
 _BY: Final = r"(?:\s?(?:mm|cm|m))?\s?(?:x|by)\s?"
 _OLD: Final = r"(?:[\s-]{1,2}olds?\b|\sof\sage\b|/o\b|\.\s?o\b\.?|o\b)"
+_YEAR: Final = rf"(?:\s?[,\s-]\s?(?P<year>{_N}))?"
 _RANGED: Final = "- \u2212 to or"
+_AGED: Final = "- y yo yr yrs year years mo month months wk week weeks day days"
 _SUMMED_UNITS: Final = " ".join(name.split()[0] for name, unit in _UNITS.items() if unit.quantity in _SUMMED) + " '"
-_OF_NUMBERS: Final[tuple[tuple[str, _Row], ...]] = (  # by what follows the first number; "" is whatever
-    ("/ . -", _row(rf"{_A}(?P<sep>\s?[/.-]\s?){_B}(?P=sep){_C}", _read_date)),
-    (
-        f"{' '.join(_MONTHS)} of -",
-        _row(rf"(?P<day>{_N})(?:\s|-)(?:of\s)?{_MONTH}(?:\s?[,\s-]\s?(?P<year>{_N}))?", _read_day_of_month),
-    ),
-    (": h", _row(rf"{_A}(?:\s?:\s?|h){_B}(?!\s?min)(?::{_N})?(?P<hours>\s?(?:hrs?|hours)\b)?{_HALF}?", _read_clock)),
-    ("am pm a p in o", _row(rf"{_A}(?:{_HALF}|\so'?\s?clock\b)", _read_hour)),
-    ("", _row(r"(?P<a>\ue000\ue00f{3,4}+)(?P<hours>\s?(?:h|hrs?|hours)\b)?", _read_digits_clock)),
-    ("past after to before of", _row(rf"{_A}\s(?P<way>past|after|to|before|of)\s{_B}{_HALF}?", _read_spoken_clock)),
-    ("/ -", _row(rf"{_A}(?:\s?/\s?|(?P<dash>-)){_B}(?!\s?[/-])", _read_short_date)),
-    (".", _row(rf"{_A}\.", _read_dotted_date, "on since until")),
-    ("/ over - out :", _row(rf"{_A}(?P<over>\s?/\s?|[\s-]over[\s-]|\sout\sof\s(?:a\s)?|\s?:\s?){_B}", _read_ratio)),
-    (
-        _RANGED,
-        _row(rf"{_A}{_TO}{_B}(?:\s?/\s?|\sover\s|\sout\sof\s){_C}(?:{_TO}(?P<d>{_N}))?", _read_ratio_range),
-    ),
-    ("x by mm cm m", _row(rf"{_A}{_BY}{_B}(?:{_BY}{_C})?(?:\s?(?P<unit>mm|cm|m|inch|inches)\b)?", _read_dimensions)),
-    (
+_OF_NUMBERS: Final = (
+    _row(rf"{_A}(?P<sep>\s?[/.-]\s?){_B}(?P=sep){_C}", _read_date, "/ . -"),
+    _row(rf"(?P<day>{_N})(?:\s|-)(?:of\s)?{_MONTH}{_YEAR}", _read_day_of_month, f"{' '.join(_MONTHS)} of -"),
+    _row(rf"{_A}(?:\s?:\s?|h){_B}(?!\s?min)(?::{_N})?(?P<hours>\s?(?:hrs?|hours)\b)?{_HALF}?", _read_clock, ": h"),
+    _row(rf"{_A}(?:{_HALF}|\so'?\s?clock\b)", _read_hour, "am pm a p in o"),
+    _row(r"(?P<a>\ue000\ue00f{3,4}+)(?P<hours>\s?(?:h|hrs?|hours)\b)?", _read_digits_clock),
+    _row(rf"{_A}\s(?P<way>past|after|to|before|of)\s{_B}{_HALF}?", _read_spoken_clock, "past after to before of"),
+    _row(rf"{_A}\s?(?P<sep>/|(?<!\s)-)(?(sep)\s?){_B}(?!\s?[/-])", _read_short_date, "/ -"),
+    _row(rf"{_A}(?P<sep>)\.", _read_short_date, ".", "on since until"),
+    _row(rf"{_A}(?P<over>\s?/\s?|[\s-]over[\s-]|\sout\sof\s(?:a\s)?|\s?:\s?){_B}", _read_ratio, "/ over - out :"),
+    _row(rf"{_A}{_TO}{_B}(?:\s?/\s?|\sover\s|\sout\sof\s){_C}(?:{_TO}(?P<d>{_N}))?", _read_ratio_range, _RANGED),
+    _row(rf"{_A}{_BY}{_B}(?:{_BY}{_C})?(?:\s?(?P<unit>mm|cm|m|inch|inches)\b)?", _read_dimensions, "x by mm cm m"),
+    _row(
+        rf"(?P<once>){_A}{_JOINT}(?:\s?x(?!\s?{_N})|\stimes?)(?![a-z])(?:\s?(?:{_EACH})?{_PERIOD})?",
+        _read_times,
         f"x time times {_RANGED}",
-        _row(rf"(?P<once>){_A}{_JOINT}(?:\s?x(?!\s?{_N})|\stimes?)(?![a-z])(?:\s?(?:{_EACH})?{_PERIOD})?", _read_times),
     ),
-    (f"hourly {_RANGED}", _row(rf"{_A}{_JOINT}(?:\s|-)(?P<period>hourly)\b(?P<other>)", _read_every)),
-    (
-        "- y yo yr yrs year years mo month months wk week weeks day days",
-        _row(rf"{_A}\s?-?\s?{_AGE_UNIT}{_OLD}", _read_age),
-    ),
-    ("", _row(rf"{_A}(?:\s?{_AGE_UNIT}\b)?", _read_age, "aged age")),
-    ("m f", _row(rf"{_A}[mf]\b", _read_age_of_sex)),
-    (f"and {_RANGED}", _row(rf"{_A}(?P<to>\s?[-\u2212]\s?|\s(?:to|or|and)\s){_B}(?!{_HALF})", _read_range)),
-    ("± +", _row(rf"{_A}\s?(?:±|\+\s?/\s?-)\s?{_B}", _read_spread)),
-    ("s '", _row(rf"{_A}'?s(?:\s?/\s?|\sover\s){_B}'?s\b", _read_ratio_of_decades)),
-    ("s '", _row(rf"{_A}(?P<mark>')?s\b", _read_decade)),
-    ("+", _row(rf"{_A}\s?\+(?:{_B}|(?!\s?(?:\ue000|[a-z]{{3,}}s\b|h)))", _read_plus)),
-    ("", _row(rf"{_A}(?:\s?(?P<letter>[a-d])\b)?(?P<unit>\s?%)?", _read_grade, _GRADED)),
-    ("", _row(_A, _read_numbered_day, "day pod hd")),
-    (
+    _row(rf"{_A}{_JOINT}(?:\s|-)(?P<period>hourly)\b(?P<other>)", _read_every, f"hourly {_RANGED}"),
+    _row(rf"{_A}\s?-?\s?{_AGE_UNIT}{_OLD}(?P<sex>)", _read_age, _AGED),
+    _row(rf"{_A}(?:\s?{_AGE_UNIT}\b)?(?P<sex>)", _read_age, "", "aged age"),
+    _row(rf"{_A}(?P<unit>)(?P<sex>[mf])\b", _read_age, "m f"),
+    _row(rf"{_A}(?P<to>\s?[-\u2212]\s?|\s(?:to|or|and)\s){_B}(?!{_HALF})", _read_range, f"and {_RANGED}"),
+    _row(rf"{_A}(?P<to>)\s?(?:±|\+\s?/\s?-)\s?{_B}", _read_range, "± +"),
+    _row(rf"{_A}'?s(?:\s?/\s?|\sover\s){_B}'?s\b", _read_decades, "s '"),
+    _row(rf"{_A}(?P<mark>')?s\b(?P<b>)", _read_decades, "s '"),
+    _row(rf"{_A}\s?\+(?:{_B}|(?!\s?(?:\ue000|[a-z]{{3,}}s\b|h)))", _read_plus, "+"),
+    _row(rf"{_A}(?:\s?(?P<letter>[a-d])\b)?(?P<unit>\s?%)?", _read_grade, "", _GRADED),
+    _row(_A, _read_numbered_day, "", "day pod hd"),
+    _row(
+        rf"{_A}(?=[^\ue000]{{1,16}}\ue000){_UNIT}(?:\s?,?\s?(?:and\s)?){_B}"
+        rf"(?:\s?-?(?P<small>{_UNIT_NAMES}|in)(?![a-z]))?",
+        _read_compound,
         _SUMMED_UNITS,
-        _row(
-            rf"{_A}(?=[^\ue000]{{1,16}}\ue000){_UNIT}(?:\s?,?\s?(?:and\s)?){_B}(?:\s?-?(?P<small>{_UNIT_NAMES}|in)(?![a-z]))?",
-            _read_compound,
-        ),
     ),
-    ("", _row(r"(?P<a>\ue000\ue00f{3,}+)", _read_year)),
-    ("", _row(_A, _read_number)),
+    _row(r"(?P<a>\ue000\ue00f{3,}+)", _read_year),
+    _row(_A, _read_number),
 )
 _OF_ORDINALS: Final = (
-    _row(rf"(?P<day>{_O})(?:\s|-)(?:day\s)?(?:of\s)?{_MONTH}(?:\s?[,\s-]\s?(?P<year>{_N}))?", _read_day_of_month),
-    _row(rf"(?P<a>{_O})\s(?:[a-z]+\s)?day\b", _read_numbered_day),
-    _row(rf"(?P<a>{_O})", _read_numbered_day, "day pod hd"),
+    _row(rf"(?P<day>{_O})(?:\s|-)(?:day\s)?(?:of\s)?{_MONTH}{_YEAR}", _read_day_of_month),
+    _row(rf"(?P<a>{_O})(?=\s(?:[a-z]+\s)?day\b)", _read_numbered_day),
+    _row(rf"(?P<a>{_O})", _read_numbered_day, "", "day pod hd"),
     _row(rf"(?P<a>{_O})", _read_ordinal),
 )
 _OF_MONTHS: Final = (
@@ -663,27 +626,28 @@ _PER_ROW: Final = _row(
     rf"(?P<each>an?\s|per\s|each\s|/\s?){_PERIOD}(?P<more>\sand\sa\shalf)?(?P<ago>\s(?:ago|later|before|after))?",
     _read_per,
 )
-_ROMAN_ROW: Final = _row(r"(?P<a>[ivx]+)(?P<letter>[a-d])?\b", _read_roman)
-_ROMAN_RATIO_ROW: Final = _row(r"(?P<a>[iv]+)\s?/\s?(?P<b>[iv]+)\b", _read_roman_ratio)
+_ROMAN_ROWS: Final = (_row(r"(?P<a>[ivx]+)(?:\s?/\s?(?P<b>[ivx]+)|(?P<letter>[a-d]))?\b", _read_roman),)
 _ROWS: Final[dict[str, tuple[_Row, ...]]] = {
-    ORDINAL[0]: _OF_ORDINALS,
-    **dict.fromkeys(_MONTHS, _OF_MONTHS),
-    **dict.fromkeys(_DAYS, (_row("[a-z]+", _read_weekday),)),
-    **dict.fromkeys((f"{roman}{letter}" for roman in _ROMANS for letter in "abcd"), (_ROMAN_ROW,)),
-    **dict.fromkeys(_ROMANS, (_ROMAN_RATIO_ROW, _ROMAN_ROW)),
-    **dict.fromkeys(("noon", "midnight", "midday"), (_row("[a-z]+", _read_noon),)),
-    **dict.fromkeys(_ONCE, (_row(rf"(?P<once>[a-z]+)(?:[\s-](?:{_EACH})?{_PERIOD})?", _read_times),)),
-    **dict.fromkeys((often.split(".")[0] for often in _OFTEN), (_OFTEN_ROW,)),
-    **dict.fromkeys(("a", "an", "per", "/"), (_PER_ROW,)),
-    **dict.fromkeys(("every", "each"), (*_EVERY, _PER_ROW)),
-    "q": (*_EVERY, _OFTEN_ROW),
-    "at": _EVERY[:1],
-    "x": (_row(rf"x\s?{_A}", _read_x),),
+    name: found
+    for names, found in (
+        (ORDINAL[0], _OF_ORDINALS),
+        (_MONTHS, _OF_MONTHS),
+        (_DAYS, (_row("[a-z]+", _read_weekday),)),
+        ([roman + letter for roman in _ROMANS for letter in ("", *"abcd")], _ROMAN_ROWS),
+        (["noon", "midday", "midnight"], (_row("(?P<midnight>midn)?[a-z]+", _read_noon),)),
+        (_ONCE, (_row(rf"(?P<once>[a-z]+)(?:[\s-](?:{_EACH})?{_PERIOD})?", _read_times),)),
+        ([often.split(".")[0] for often in _OFTEN], (_OFTEN_ROW,)),
+        (["a", "an", "per", "/"], (_PER_ROW,)),
+        (["every", "each"], (*_EVERY, _PER_ROW)),
+        ("q", (*_EVERY, _OFTEN_ROW)),
+        (["at"], _EVERY[:1]),
+        ("x", (_row(rf"x\s?{_A}", _read_x),)),
+    )
+    for name in names
 }
-_FOLLOWING: Final = frozenset(" ".join(nexts for nexts, _ in _OF_NUMBERS).split()) | {""}
 _BY_NEXT: Final = {
-    following: tuple(row for nexts, row in _OF_NUMBERS if not nexts or following in nexts.split())
-    for following in _FOLLOWING
+    following: tuple(row for row in _OF_NUMBERS if not row.next or following in row.next)
+    for following in frozenset(("",)).union(*(row.next for row in _OF_NUMBERS))
 }
 _NEXT: Final = re.compile(rf"{NUMBER}\s?([a-z]+|[^a-z])?")
 _CANDIDATE: Final = re.compile(f"[a-z]+|[{NUMBER[0]}{ORDINAL[0]}/]")
@@ -698,8 +662,10 @@ def values(text: str) -> list[Value]:
     found: list[Value] = []
     for candidate in _CANDIDATE.finditer(shape.marked):
         start, key = candidate.start(), candidate[0]
-        if start < done or not (rows := _ROWS.get(key) or (key == NUMBER[0] and _rows_of_number(shape.marked, start))):
+        if start < done or not (key == NUMBER[0] or key in _ROWS):
             continue
+        following = _NEXT.match(shape.marked, start)
+        rows = _BY_NEXT.get(following[1] or "", _BY_NEXT[""]) if following else _ROWS[key]
         if read := _read(shape, start, last, rows):
             at, last = read
             found.append(_value(at, last))
@@ -707,18 +673,12 @@ def values(text: str) -> list[Value]:
     return found
 
 
-def _rows_of_number(marked: str, start: int) -> tuple[_Row, ...]:
-    following = _NEXT.match(marked, start)
-    return _BY_NEXT.get(following[1] if following else "", _BY_NEXT[""])
-
-
 def _read(shape: Shape, start: int, last: _Read | None, rows: tuple[_Row, ...]) -> tuple[_At, _Read] | None:
     at = None
-    for led, pattern, reader in rows:
-        at = at or (_at(shape, start, last) if led else None)
-        if at and led and at.noun not in led:
-            continue
-        if match := pattern.match(shape.marked, start):
+    for pattern, reader, led, _ in rows:
+        if led:
+            at = at or _at(shape, start, last)
+        if (not at or not led or at.noun in led) and (match := pattern.match(shape.marked, start)):
             at = at or _at(shape, start, last)
             if read := reader(at, match):
                 return at, read
@@ -727,21 +687,17 @@ def _read(shape: Shape, start: int, last: _Read | None, rows: tuple[_Row, ...]) 
 
 def _value(at: _At, read: _Read) -> Value:
     """Place a value in the original text, with the words before it that say on which side of it something is."""
-    start, bound, is_about, places = at.start, read.bound, False, at.shape.places
+    start, bound, places = at.start, read.bound, at.shape.places
     if at.word in _BEFORE_ENDS and read.kind in _WITH_BOUND:
         before = _BEFORE.search(at.shape.marked, max(at.done, start - _LONGEST_BEFORE), start)
-        if before and before[0]:
-            bound, is_about = _BOUNDS.get(before["bound"] or "", bound), before["about"] is not None
-            start -= len(before[0])
+        if before:
+            bound, start = _BOUNDS.get(before["bound"] or "", bound), start - len(before[0])
     end = places[read.end - 1] + 1
-    return Value(places[start], end, read.kind, read.scale, read.canonical, read.amount, bound, is_about, read.period)
+    return Value(places[start], end, read.kind, read.scale, read.canonical, read.amount, bound, read.period)
 
 
 def same(a: Value, b: Value) -> bool:
-    """Tell whether two values are one: in any style and unit, and a bare number with any unit.
-
-    Whether it is given as "about" does not count.
-    """
+    """Tell whether two values are one: in any style and unit, about or not, and a bare number with any unit."""
     if a.bound != b.bound:
         return False
     if a.kind == b.kind in {"date", "time"}:

@@ -11,16 +11,12 @@ from functools import cache
 from itertools import takewhile
 from typing import Final, NamedTuple
 
-from safe_core.diagnosis.number_atoms import Number, shape_of
+from safe_core.diagnosis.number_atoms import ONES, TEENS, TENS, Atom, Number, shape_of
 from safe_core.diagnosis.numbers_in_text import Value, values
 from safe_core.mutation.alteration import Alteration, Cut, MutantKind, like, usage
 from safe_core.mutation.turned import pairs
 
-_WORDS: Final = (
-    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"),
-    *("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty"),
-)
-_TENS: Final = ("", "", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+_WORDS: Final = ("zero", *ONES, *TEENS)
 _NAME: Final = re.compile(r"[A-Za-z]{3,}")
 _GROUPED: Final = re.compile(r"\d{1,3}(?:([,.'’ \u00a0\u2007-\u200a\u202f])\d{3})(?:\1\d{3})*(?!\d)")
 _POWER: Final = re.compile(r"\s?[\^⁻⁺⁰-⁹²³¹]")
@@ -40,15 +36,6 @@ _MOST_GRADES: Final = 5
 _BODY_TEMPERATURE: Final = (30, 45)
 _AROUND: Final = 48  # characters beside a value that are read with it again
 _COUNTED: Final = frozenset(("number", "quantity", "count", "age", "frequency"))
-
-
-class _Number(NamedTuple):
-    """A number of a value, as it is written."""
-
-    start: int
-    end: int
-    number: Number
-    written: str
 
 
 class _Change(NamedTuple):
@@ -74,13 +61,11 @@ def quantities(cut: Cut) -> Iterator[Alteration]:
                 yield cut.placed(change.kind, change.start, change.end, after)
 
 
-def _numbers(text: str) -> list[_Number]:
+def _numbers(text: str) -> list[Atom]:
+    """Give the single numbers of a text, as they are written and where."""
     shape = shape_of(text)
-    found = []
-    for atom in shape.atoms.values():
-        start, end = shape.places[atom.start], shape.places[atom.end - 1] + 1
-        found.append(_Number(start, end, atom.number, text[start:end]))
-    return sorted(found)
+    places = [(shape.places[atom.start], shape.places[atom.end - 1] + 1, atom.number) for atom in shape.atoms.values()]
+    return [Atom(start, end, number, text[start:end]) for start, end, number in sorted(places)]
 
 
 def _is_another(text: str, value: Value, change: _Change) -> bool:
@@ -115,7 +100,7 @@ def _parts_of_names(text: str) -> Iterator[Alteration]:
 # --- numbers ----------------------------------------------------------------------------------------------------------
 
 
-def _in_numbers(cut: Cut, value: Value, inside: list[_Number]) -> _Changes:
+def _in_numbers(cut: Cut, value: Value, inside: list[Atom]) -> _Changes:
     """Change each number; a digit also gets a 1 before it, as substrings are found inside of others."""
     is_sum = len(inside) > 1 and value.kind == "quantity" and ".." not in value.canonical  # "4 h 30 min"
     for number in inside[-1:] if value.kind == "frequency" else inside[:1] if is_sum else inside:
@@ -126,7 +111,7 @@ def _in_numbers(cut: Cut, value: Value, inside: list[_Number]) -> _Changes:
             yield from _counted(cut, value, number, f"1{number.written}")
 
 
-def _in_ratio(cut: Cut, value: Value, inside: list[_Number]) -> _Changes:
+def _in_ratio(cut: Cut, value: Value, inside: list[Atom]) -> _Changes:
     """Change both parts of a pressure, the first of "8/10", the second of 1:1,000 and 20/40."""
     if len(inside) != 2 or cut.text[value.start : value.end] == "24/7":
         return
@@ -144,7 +129,7 @@ def _in_ratio(cut: Cut, value: Value, inside: list[_Number]) -> _Changes:
             yield from _rewritten(cut, value, inside[1], lambda number: _changed(number, most=first - 1))
 
 
-def _in_grade(cut: Cut, value: Value, inside: list[_Number]) -> _Changes:
+def _in_grade(cut: Cut, value: Value, inside: list[Atom]) -> _Changes:
     """Put the grade beside it: "type I" for "type II", "IIa" for "IIb"."""
     for number in inside:
         is_low = number.number <= _MOST_GRADES
@@ -157,19 +142,19 @@ def _in_grade(cut: Cut, value: Value, inside: list[_Number]) -> _Changes:
         yield _Change(value.start, value.end, pairs("roman")[first.lower()])
 
 
-def _in_ordinal(cut: Cut, value: Value, inside: list[_Number]) -> _Changes:
+def _in_ordinal(cut: Cut, value: Value, inside: list[Atom]) -> _Changes:
     for number in inside:
         if not number.written[0].isalpha() or cut.folded(cut.at(number.end)) in usage()["counted in order"]:
             yield from _rewritten(cut, value, number, _changed)
 
 
-def _rewritten(cut: Cut, value: Value, number: _Number, change: Callable[[int], int]) -> _Changes:
+def _rewritten(cut: Cut, value: Value, number: Atom, change: Callable[[int], int]) -> _Changes:
     after = None if _POWER.match(cut.text, number.end) else _written(number, change)
     if after is not None:
         yield from _counted(cut, value, number, after)
 
 
-def _counted(cut: Cut, value: Value, number: _Number, after: str) -> _Changes:
+def _counted(cut: Cut, value: Value, number: Atom, after: str) -> _Changes:
     """Put another number before what it counts, which is a plural then: "1 day", "4 days"."""
     noun = cut.at(number.end)
     folded = cut.folded(noun)
@@ -180,7 +165,7 @@ def _counted(cut: Cut, value: Value, number: _Number, after: str) -> _Changes:
         yield _Change(number.start, number.end, after)
 
 
-def _written(number: _Number, change: Callable[[int], int]) -> str | None:
+def _written(number: Atom, change: Callable[[int], int]) -> str | None:
     """Write a changed number as the old one is written; None where that is not known."""
     old = number.written
     if old[0].isalpha():
@@ -210,10 +195,10 @@ def _ten_times(decimals: str, *, is_bare: bool) -> str | None:
     sign, digits = decimals[0], decimals[1:]
     if not digits.isdecimal() or not int(digits):
         return None
-    return digits if is_bare else digits[0] + (sign + digits[1:] if digits[1:] else "")
+    return digits if is_bare or len(digits) == 1 else digits[0] + sign + digits[1:]
 
 
-def _spelled(number: _Number, change: Callable[[int], int]) -> str | None:
+def _spelled(number: Atom, change: Callable[[int], int]) -> str | None:
     word = number.written.lower()
     if word in pairs("ordinal"):
         return pairs("ordinal")[word]
@@ -228,15 +213,12 @@ def spelled(number: int) -> str:
         if number >= size:
             whole, rest = divmod(number, size)
             return f"{spelled(whole)} {name}" + (f" and {spelled(rest)}" if rest else "")
-    if number < len(_WORDS):
-        return _WORDS[number]
     tens, ones = divmod(number, 10)
-    return _TENS[tens] + (f"-{_WORDS[ones]}" if ones else "")
+    return _WORDS[number] if tens < 2 else TENS[tens - 2] + (f"-{_WORDS[ones]}" if ones else "")
 
 
 def _ordinal_ending(number: int) -> str:
-    is_teen = number // 10 % 10 == 1
-    return "th" if is_teen else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return "th" if number // 10 % 10 == 1 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
 
 
 def _by_three(number: int) -> int:
@@ -258,7 +240,7 @@ def _changed(number: int, *, most: Number | None = None, up: bool = False) -> in
 # --- times and days ---------------------------------------------------------------------------------------------------
 
 
-def _in_time(cut: Cut, value: Value, inside: list[_Number]) -> _Changes:
+def _in_time(cut: Cut, value: Value, inside: list[Atom]) -> _Changes:
     """Put the hour five hours on, and the other half of the day."""
     whole = cut.text[value.start : value.end]
     half = _HALF_DAY.search(whole)
@@ -281,7 +263,7 @@ def _other_hour(written: str, *, is_half: bool) -> str:
     return f"{other:0{len(digits) if written[0] == '0' or not is_half else 1}}" + written[len(digits) :]
 
 
-def _in_date(cut: Cut, value: Value, inside: list[_Number]) -> _Changes:
+def _in_date(cut: Cut, value: Value, inside: list[Atom]) -> _Changes:
     """Change the day, the name of the month and, of a date that has one, the year."""
     day = int(value.canonical[-2:]) if value.scale == "date" else 0
     names = list(_NAME.finditer(cut.text[value.start : value.end]))
@@ -297,8 +279,7 @@ def _in_date(cut: Cut, value: Value, inside: list[_Number]) -> _Changes:
         if number.number in _YEARS and number.written.isdecimal() and day != 29 and (names or not day):
             yield _Change(number.start, number.end, str(int(number.number) - _STEP))
     for name in names:
-        word = name[0].lower()
-        word = word if word in _other_names() else word.removesuffix("s")
+        word = name[0].lower().removesuffix("s" if name[0].lower() not in _other_names() else "")
         if word in _other_names():  # of "Saturdays", the s stays
             start = value.start + name.start()
             yield _Change(start, start + len(word), _other_names()[word], "time")
@@ -309,7 +290,7 @@ def _other_names() -> Mapping[str, str]:
     return {**pairs("weekday"), **pairs("month")}
 
 
-_BY_KIND: Final[dict[str, Callable[[Cut, Value, list[_Number]], _Changes]]] = {
+_BY_KIND: Final[dict[str, Callable[[Cut, Value, list[Atom]], _Changes]]] = {
     "ratio": _in_ratio,
     "grade": _in_grade,
     "ordinal": _in_ordinal,

@@ -1,12 +1,15 @@
 """Every style of a number is that number and no other one; names that have digits are no numbers."""
 
 import time
+from collections.abc import Callable
+from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from safe_core.diagnosis.numbers_in_text import Value, rival, same, values
+from safe_core.mutation.quantities import spelled
 
 # One value in two styles: typography, wording, unit.
 TWINS = [
@@ -191,7 +194,7 @@ TWINS = [
     (">= 3", "3 or more"),
     ("over 90%", ">90 percent"),
     ("about 3 hours", "~3 hours"),
-    ("about 3 hours", "3 hours"),  # the same number; `is_about` tells them apart
+    ("about 3 hours", "3 hours"),  # the same number; about does not count
     ("5 ± 2", "5 +/- 2"),
     ("b. i. d.", "bid"),
     # as notes and dialogues have them
@@ -264,6 +267,17 @@ TWINS = [
     ("second-degree", "2nd-degree"),
     ("70kg", "70 kilograms"),
     ("≈ 5", "about 5"),
+    ("INR 2.5-3.5", "INR 2.5 to 3.5"),
+    ("2-2.5", "2 to 2.5"),
+    ("75 mg/m2", "75 mg/m²"),
+    ("on 24.12.", "on December 24"),
+    ("since 24.12.", "24 December"),
+    ("fever x 3 days", "fever for 3 days"),
+    ("\u00d7 3 days", "three days"),
+    ("x3 days", "3 days"),
+    ("20 cigarettes a day", "20 cigarettes daily"),
+    ("four attacks a month", "4 attacks monthly"),
+    ("10 mg at night", "10 mg every night"),
     ("15,000 cells/µL", "15 000 cells/uL"),
 ]
 # What is another value.
@@ -411,6 +425,12 @@ DIFFERENT = [
     ("1 in 4", "1 in 5"),
     ("type II", "type I"),
     ("once", "twice"),
+    ("four attacks a month", "four attacks a week"),
+    ("4 attacks a month", "twice a day"),
+    ("5 mg a day", "5 mg twice a day"),
+    ("every 6 weeks", "every 7 weeks"),
+    ("on 24.12.", "on 25.12."),
+    ("x 3 days", "x 4 days"),
 ]
 # Neither the same nor an alternative.
 UNLIKE = [
@@ -431,6 +451,8 @@ UNLIKE = [
     ("August 3", "August"),
     ("2nd", "2 mg"),
     ("grade 2", "3 mg"),
+    ("once a week", "4 times a month"),  # about as often
+    ("weekly", "four times monthly"),
 ]
 NO_NUMBERS = [
     *("SARS-CoV-2", "CA 19-9", "Tc-99m", "COVID 19"),
@@ -474,6 +496,7 @@ NO_NUMBERS = [
         "she sat",
         "a sun rash",
     ),
+    *("night pain", "pain at night", "wakes at night", "worse in the morning"),
     *("pain +/- nausea", "a few days", "several weeks", "day by day", "²", "№", "at first", "V", "mi"),
 ]
 
@@ -541,6 +564,100 @@ def test_another_number_is_another_value(left: str, right: str) -> None:
     assert other
     assert not alike(left, right), (found, other)
     assert any(rival(a, b) and rival(b, a) for a in found for b in other), (found, other)
+
+
+def test_events_that_are_counted_in_one_period_are_as_often_as_those_of_another() -> None:
+    often, once = values("four attacks a month")[-1], only("once a week")
+    assert not same(often, once)
+    assert not rival(often, once)
+
+
+NUMBERS = st.integers(1, 99_999)
+MONTHS = "January February March April May June July August September October November December".split()  # noqa: SIM905
+
+
+def whole_number_styles(number: int) -> list[str]:
+    """Write a dose in each usual style."""
+    grouped = f"{number:,}"
+    digits = [str(number), f"{number}.0", f"{number:02}", grouped, *([spelled(number)] if number < 10_000 else [])]
+    digits += [grouped.replace(",", sign) for sign in (" ", "'", "\u00a0", "\u2009", "\u202f", "\u2019")]
+    digits.append("".join(chr(0xFEE0 + ord(digit)) for digit in str(number)))
+    return [
+        *(f"{each} mg" for each in digits),
+        f"{number}mg",
+        f"{number}\u00a0mg",
+        f"{number}-mg",
+        f"{number} milligrams",
+        f"{number * 1000} mcg",
+    ]
+
+
+def decimal_styles(whole: int, part: int) -> list[str]:
+    return [f"INR {whole}{sign}{part:02}" for sign in (".", ",", "·", "\u2219", "\u22c5")] + [
+        f"INR {whole} point {part:02}"
+    ]
+
+
+def pressure_styles(high: int, low: int) -> list[str]:
+    signs = ("/", " / ", "\u2044", "\u2215", "\uff0f", " over ")
+    return [*(f"{high}{sign}{low}" for sign in signs), f"{high}/{low} mmHg", f"{spelled(high)} over {spelled(low)}"]
+
+
+def date_styles(year: int, month: int, day: int) -> list[str]:
+    name = MONTHS[month - 1]
+    numeric = [
+        f"{month}/{day}/{year}",
+        f"{month:02}/{day:02}/{year}",
+        f"{month}-{day}-{year}",
+        f"{month}/{day}/{year % 100:02}",
+    ]
+    return [
+        *numeric,
+        f"{year}-{month:02}-{day:02}",
+        f"{name} {day}, {year}",
+        f"{day} {name} {year}",
+        f"{name[:3]}. {day}, {year}",
+        f"{day:02} {name} {year}",
+    ]
+
+
+def time_styles(hour: int, minute: int) -> list[str]:
+    half = f"{(hour - 1) % 12 + 1}:{minute:02}"
+    end = "am" if hour < 12 else "pm"
+    written = [f"{half} {end}", f"{half}{end}", f"{half} {end[0]}.m.", half.replace(":", ".") + f" {end}"]
+    return [
+        f"at {each}"
+        for each in (f"{hour:02}:{minute:02}", f"{hour:02}{minute:02}", f"{hour:02}.{minute:02} hrs", *written)
+    ]
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.one_of(
+        *(
+            st.tuples(st.just(style), arguments, arguments)
+            for style, arguments in (
+                (whole_number_styles, st.tuples(NUMBERS)),
+                (decimal_styles, st.tuples(st.integers(1, 199), st.integers(1, 99))),
+                (pressure_styles, st.tuples(st.integers(90, 250), st.integers(30, 89))),
+                (date_styles, st.tuples(st.integers(1990, 2035), st.integers(1, 12), st.integers(1, 28))),
+                (time_styles, st.tuples(st.integers(0, 23), st.integers(0, 59))),
+            )
+        )
+    ),
+    st.randoms(use_true_random=False),
+)
+def test_a_number_in_each_style_is_itself_and_never_another(
+    drawn: tuple[Callable[..., list[str]], tuple[int, ...], tuple[int, ...]], rng: Random
+) -> None:
+    styles, one, other = drawn
+    written = styles(*one)
+    for text in written:
+        assert alike(text, written[0]), (text, written[0], values(text), values(written[0]))
+    if one != other:
+        left, right = rng.choice(written), rng.choice(styles(*other))
+        assert not alike(left, right), (left, right)
+        assert any(rival(a, b) for a in values(left) for b in values(right)), (left, right)
 
 
 @pytest.mark.parametrize(("left", "right"), UNLIKE)
