@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import Progress, TaskID
 from typing_extensions import override
 
-from consumer.text import printable
+from consumer.text import count_of, printable
 
 
 class PipedConsole(Console):
@@ -43,6 +43,10 @@ def print_json(document: object) -> None:
     print(json.dumps(document, indent=2))
 
 
+_LONG_CHARACTERS: Final = 200_000
+"""Of narratives, which take some seconds."""
+
+
 class Bar:
     """A progress bar: calling it advances it; without `progress`, nobody sees it."""
 
@@ -53,10 +57,17 @@ class Bar:
         if self._progress is not None:
             self._progress.advance(self._task, steps)
 
+    def begins(self, text: str, total: int, characters: int = 0) -> None:
+        """Begin again at zero with other work; if it is long and nobody sees the bar, say so in a line."""
+        if self._progress is None:
+            return
+        self._progress.reset(self._task, total=total, description=text)
+        if self._progress.disable and characters > _LONG_CHARACTERS:
+            print_message(f"{text} {count_of(total, 'case')}")
+
     def explaining(self, total: int) -> None:
         """Begin again at zero with the explanation of this many cases."""
-        if self._progress is not None:
-            self._progress.reset(self._task, total=total, description="explaining")
+        self.begins("explaining", total)
 
 
 NO_BAR: Final = Bar()

@@ -113,6 +113,7 @@ def mutate(policy: Policy, test_dir: Path, batch: str, concern: str | None, bar:
     if not told:
         raise ConfigurationError(f"no selected test case in {visible(str(test_dir))} has a narrative to alter")
     mutated: list[MutatedTest] = []
+    bar.begins("altering", len(told), sum(len(test.case.narrative or "") for test in told))
     for test in told:
         mutated.append(MutatedTest(test, [*MutatedCase(test.case).mutants()]))
         bar(1)

@@ -34,6 +34,7 @@ from consumer.offline.scored_run import CaseLine, Explanation, labels_of
 from consumer.offline.triage import Triage, TriageRequest, triage
 from consumer.offline.trust import Trust, trust
 from consumer.offline.whole_files import write_whole
+from consumer.terminal import message_console, progress_bar
 from consumer.text import named, natural_order, quoted
 from safe_core import LABELS, Criterion, Expectations, InvalidExpectations, Label, Policy, TestCase
 from safe_core.diagnosis import Miss, Remedy
@@ -202,7 +203,8 @@ class Review:
         """Read test cases, outputs and decisions again; raises ConfigurationError."""
         self.refresh()
         self._read = load_batches(self.folder).all
-        found, self.remarks = triage(self._policy, self._request, self._outputs)
+        with progress_bar(message_console(), "reading", None) as bar:
+            found, self.remarks = triage(self._policy, self._request, self._outputs, bar)
         self.cases: Sequence[ReviewedCase] = sorted(self._cases(found), key=_order)
 
     def refresh(self) -> None:

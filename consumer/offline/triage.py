@@ -208,7 +208,9 @@ def triage(
         runs.append((selection, request.answers.narrowed(run)))
         remarks.extend(more)
     told = _Told(request.test_dir)
-    cases = [case for selection, run in runs for case in _proposed(selection, run, told)]
+    narratives = [each.narrative or "" for _, run in runs for each in (run.explanations or {}).values()]
+    bar.begins("proposing", len(narratives), sum(map(len, narratives)))
+    cases = [case for selection, run in runs for case in _proposed(selection, run, told, bar)]
     return Triage(runs, cases, request.include_text), remarks
 
 
@@ -233,10 +235,11 @@ class _Told:
         return told
 
 
-def _proposed(selection: Selection, run: ScoredRun, told: _Told) -> Iterator[ProposedCase]:
+def _proposed(selection: Selection, run: ScoredRun, told: _Told, bar: Bar) -> Iterator[ProposedCase]:
     """Give the cases with proposals: none without an output, and none that was made from another narrative."""
     for line in run.cases:
         explanation = run.explanation_of(line)
+        bar(explanation is not None)
         if explanation is not None and line.has_reasons:
             expectations = selection.cases[line.test_id].test_case.expectations
             case = ProposedCase(line, explanation, expectations, partial(told.of, (line.test_id, expectations)))

@@ -216,6 +216,14 @@ def measured_as(measure: str) -> frozenset[str]:
     return _measured().get(measure, frozenset())
 
 
+@cache
+def known() -> frozenset[str]:
+    """Give the keys of all words that a relation knows as more than grammar."""
+    synonyms = (key for reading in same().values() for key in reading.keys)
+    related = (*rivals(), *measures(), *_groups(), *synonyms)
+    return frozenset(related) - frozenset(phrase[-1] for phrase, kind in weak().items() if kind != "modifier")
+
+
 def key_of(phrase: str) -> str:
     """Give the key of the only fact that a phrase of the lexicon is read as; its last one if there are several."""
     own = stems(phrase)

@@ -8,18 +8,20 @@ from typing import Final, Literal, NamedTuple, get_args
 
 from safe_core.diagnosis import relations
 from safe_core.diagnosis.lexicon import rows
+from safe_core.diagnosis.reading import Clause, read
 from safe_core.diagnosis.words import Word, stem, words
 
 MutantKind = Literal[
-    "negation_removed", "negation_added", "number", "time", "side", "normal_abnormal", "grade", "certainty"
+    "number", "negation_removed", "negation_added", "side", "drug", "grade", "normal_abnormal", "time", "certainty"
 ]
 KINDS: Final[tuple[MutantKind, ...]] = get_args(MutantKind)
-"""What is altered; `time` is clock times and days, while durations are a `number` (contract.md, "Mutants")."""
+"""What is altered, what people see first in front; `time` is clock times and days, a duration is a `number`."""
 
 _MOST_WORDS: Final = 100_000
 _LONGEST_SENTENCE: Final = 200  # words
 _PAUSE: Final = re.compile(r"[.,;:!?()\[\]–—]|\s-+\s")
 _SENTENCE_END: Final = re.compile(r"[.!?;]+[\"'”’)\]]*\s|\n")
+_SPOKEN: Final = re.compile(r"(?i)\b(?:I|you|we|me|us|my|your|our)\b")
 _SPOKEN_WITH_VOWEL = ("8", "11", "18")  # eight, eleven, eighteen
 _ARTICLES = ("a", "an")
 _CONSONANT_SOUND = ("uni", "use", "usu", "eu", "one")
@@ -59,6 +61,26 @@ class Cut:
     @cached_property
     def _ends(self) -> list[int]:
         return [word.end for word in self.words]
+
+    @cached_property
+    def clauses(self) -> list[Clause]:
+        """What it tells, clause by clause."""
+        return list(read(self.text).clauses)
+
+    @cached_property
+    def _clause_ends(self) -> list[int]:
+        return [clause.end for clause in self.clauses]
+
+    def clause(self, place: int) -> Clause | None:
+        """Give the clause that a place is in; None where nothing is told."""
+        number = bisect_right(self._clause_ends, place)
+        return self.clauses[number] if number < len(self.clauses) and self.clauses[number].start <= place else None
+
+    def is_spoken(self, start: int, end: int) -> bool:
+        """Tell whether a place is somebody's turn, or speaks to somebody."""
+        return self.text[self.text.rfind("\n", 0, start) + 1 :][:1] == "[" or bool(
+            _SPOKEN.search(self.text, start, end)
+        )
 
     def at(self, place: int) -> int:
         """Give the number of the word at a place of the text, or of the first one behind it."""

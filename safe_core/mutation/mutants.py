@@ -5,13 +5,14 @@ scored again (contract.md, "Mutants").
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import islice
 from typing import Final, NamedTuple
 
 from safe_core.ceiling import NarratedCase
+from safe_core.diagnosis.relations import known
 from safe_core.expectations import Expectations, PreparedExpectations, prepare
 from safe_core.matching_rule import normalise
 from safe_core.mutation.alteration import Alteration, Cut, MutantKind, usage
@@ -20,13 +21,14 @@ from safe_core.mutation.quantities import quantities
 from safe_core.mutation.turned import turned
 from safe_core.outputs import Output
 from safe_core.policy import Criterion, Rules
-from safe_core.scoring import score
+from safe_core.scoring import label_of_counts, score
 
 MOST_MUTANTS: Final = 2_000
 """Of one case: a narrative with more dangerous places is altered in the first of them alone."""
 
 _LEAST_WORDS, _MOST_WORDS_ON = 3, 6
 _STOP: Final = re.compile(r"[.!?;]")
+_HEADING: Final = re.compile(r"\s*:\s*(?:\n|\Z)")
 _IN_NO_TEXT: Final = "\uffff"
 _IN_LISTS: Final[frozenset[MutantKind]] = frozenset(("normal_abnormal", "grade"))
 
@@ -56,11 +58,12 @@ class MutatedCase:
         self._expected: PreparedExpectations = case.expected
         self._rules: Rules = case.rules
         self._lacking = _lacking(case.expected.expectations, case.narrative)
+        self._places: dict[str, tuple[int, int]] = {}  # of a term, where it is first and last
 
-    @cached_property
-    def alterations(self) -> list[Alteration]:
+    @property
+    def alterations(self) -> Sequence[Alteration]:
         """The dangerous places of the narrative with what they become, in its order; at most MOST_MUTANTS."""
-        return list(islice(alterations(self._narrative), MOST_MUTANTS))
+        return _first_alterations(self._narrative)
 
     @property
     def survivors(self) -> int:
@@ -105,20 +108,64 @@ class MutatedCase:
         return tuple(name for name, each in longer.items() if not self._passes(prepare(each), alteration))
 
     def _passes(self, expected: PreparedExpectations, alteration: Alteration) -> bool:
-        return score(expected, self.output(alteration), self._rules).label == "Pass"
+        """Tell whether a mutant passes; of a long text, only what is around the alteration is searched anew."""
+        if len(self._lowered) != len(self._unaltered) or "\u03a3" in self._unaltered:  # a final sigma is another letter
+            return score(expected, self.output(alteration), self._rules).label == "Pass"
+        found = (
+            sum(self._has(term, alteration) for term in terms)
+            for terms in (expected.CR.normalised, expected.AC.normalised)
+        )
+        return label_of_counts(next(found), 0, next(found), expected.terms, self._rules) == "Pass"
+
+    def _has(self, term: str, alteration: Alteration) -> bool:
+        if term not in self._places:
+            self._places[term] = self._lowered.find(term), self._lowered.rfind(term)
+        first, last = self._places[term]
+        if (0 <= first <= alteration.start - len(term)) or last >= alteration.end:
+            return True
+        before = self._lowered[max(0, alteration.start - len(term)) : alteration.start]
+        return term in before + alteration.after.lower() + self._lowered[alteration.end : alteration.end + len(term)]
+
+    @cached_property
+    def _unaltered(self) -> str:
+        return "\n".join((self._narrative, *self._lacking))
+
+    @cached_property
+    def _lowered(self) -> str:
+        return self._unaltered.lower()
 
     @cached_property
     def _cut(self) -> Cut:
         return Cut(self._narrative)
 
 
+@lru_cache(maxsize=16)
+def _first_alterations(narrative: str) -> tuple[Alteration, ...]:
+    return tuple(islice(alterations(narrative), MOST_MUTANTS))
+
+
 def alterations(narrative: str) -> Iterator[Alteration]:
-    """Give each dangerous alteration of a narrative once, in its order."""
+    """Give each dangerous alteration of a narrative once, in its order: none of headings, questions and small talk."""
     cut = Cut(narrative)
-    found = [*negations(cut), *quantities(cut), *turned(cut)]
+    found = (each for each in (*negations(cut), *quantities(cut), *turned(cut)) if _matters(cut, each))
     unchanged = normalise(narrative)
     once = dict.fromkeys(sorted(found, key=lambda each: (each.start, each.end, each.kind, each.after)))
     return (each for each in once if normalise(each.applied(narrative)) != unchanged)
+
+
+def _matters(cut: Cut, alteration: Alteration) -> bool:
+    """Tell whether a text tells something clinical where it is altered; of what is spoken, beside what is altered."""
+    clause = cut.clause(alteration.start) or cut.clause(alteration.end - 1)
+    place = clause or alteration
+    line = cut.text[cut.text.rfind("\n", 0, place.start) + 1 : place.end]
+    is_spoken = cut.is_spoken(place.start, place.end)
+    if clause is None:
+        return not is_spoken  # a denial alone: "none"
+    is_heading = _HEADING.match(cut.text, clause.end) or (line.isupper() and cut.text[clause.end :][:1] == "\n")
+    if is_heading or any("asked" in fact.statuses for fact in clause.facts):
+        return False
+    beside = (fact.key for fact in clause.facts if not alteration.start <= fact.start < alteration.end)
+    return not is_spoken or not known().isdisjoint(beside)
 
 
 def _lacking(expectations: Expectations, narrative: str) -> tuple[str, ...]:

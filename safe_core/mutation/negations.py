@@ -1,16 +1,21 @@
 """Alterations that take a denial out of a narrative, or put one in, where grammar decides how (the rest: `turned`)."""
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Final, NamedTuple
 
+from safe_core.diagnosis.reading import is_negative, read
+from safe_core.diagnosis.relations import known
+from safe_core.diagnosis.scopes import BE
+from safe_core.diagnosis.words import word_set
 from safe_core.mutation.alteration import Alteration, Cut, article_of, usage
-from safe_core.mutation.turned import has_denied_subject, pairs
+from safe_core.mutation.turned import pairs
 
 _Rule = Callable[[Cut, int], Alteration | None]
 _COUNTED_S: Final = ("ss", "us", "is")
 _NO_PLURAL: Final = ("ness", "ing", "emia", "aemia")
 _LONGEST_PHRASE: Final = 6
-_LONGEST_SUBJECT: Final = 12
+_NO_NUMBER: Final = word_set("more less fewer later earlier sooner better worse one longer")
 _HYPHENS: Final = frozenset(("-", "\u2010", "\u2011"))
 
 
@@ -45,7 +50,7 @@ def _no(cut: Cut, at: int) -> Alteration | None:
         return None
     if not cut.touches(at + 1):
         return cut.altered("negation_removed", at, at, "yes")
-    if following in usage()["no number"] | {"one", "longer"} or following[:1].isdecimal():
+    if following in _NO_NUMBER or following[:1].isdecimal():
         return None
     affirmed = "" if _needs_no_article(cut, at) else article_of(following)
     return cut.altered("negation_removed", at, at, affirmed)
@@ -86,75 +91,68 @@ _REMOVED_BY: Final[tuple[_Rule, ...]] = (_not, _not_short, _no, _neither, _non)
 
 
 class _Claim(NamedTuple):
-    """Words that claim something, by their class in usage.tsv, and what denies it ("{}" is the word).
+    """Words that claim something, and what denies it ("{}" is the word).
 
-    What stands before and behind them is of a class, or of none; an article behind them goes.
+    They are a class of usage.tsv or given here. Before or behind them stands a word of another class, or none of it; an
+    article before which they stand goes.
     """
 
-    words: str
+    words: frozenset[str]
     after: str
-    behind: str = ""
-    not_behind: str = ""
-    before: str = ""
-    not_before: str = ""
+    behind: frozenset[str] = frozenset()
+    not_behind: frozenset[str] = frozenset()
+    before: frozenset[str] = frozenset()
     takes_article: bool = False
-    ends: bool = False  # stands at the end of a clause
 
 
-_CLAIMS: Final = (
-    _Claim("be", "{} no", behind="there", takes_article=True),  # there were no signs
-    _Claim("be", "{} not", not_behind="no subject", not_before="not denied"),  # was not stable
-    _Claim("can", "cannot", not_before="not denied"),
-    _Claim("modal", "{} not", not_before="not denied"),
-    _Claim("have", "{} not", before="participle", not_before="not denied"),
-    _Claim("finding verb", "{} no", not_behind="auxiliary", not_before="no object", takes_article=True),
-    _Claim("with", "without", not_behind="leads to with", not_before="no finding"),
-    _Claim("given", "not {}", not_behind="ends phrase", ends=True),  # antibiotics not given.
-)
+@cache
+def _claims() -> tuple[_Claim, ...]:
+    words, be = usage(), word_set("was were is are")
+    return (
+        _Claim(be, "{} no", behind=word_set("there"), takes_article=True),  # there were no signs
+        _Claim(be, "{} not", not_behind=word_set("there")),  # was not stable
+        _Claim(word_set("can"), "cannot"),
+        _Claim(word_set("have has had"), "{} not", before=words["participle"]),
+        _Claim(words["finding verb"], "{} no", not_behind=BE, takes_article=True),
+        _Claim(word_set("with"), "without", not_behind=words["leads to with"]),
+    )
 
 
 def _added(cut: Cut, at: int) -> Alteration | None:
-    for claim in _CLAIMS:
-        if cut.folded(at) in usage()[claim.words] and _fits(cut, at, claim):
-            has_article = claim.takes_article and cut.folded(at + 1) in usage()["with article"]
-            after = claim.after.format(cut.written(at))
-            return cut.altered("negation_added", at, at + has_article, after)
-    return _past(cut, at)
+    """Deny a claim in which nothing is denied; what comes of it must be read as a denial."""
+    clause = cut.clause(cut.words[at].start)
+    if clause is None or any(map(is_negative, clause.facts)):
+        return None
+    following = next((fact for fact in clause.facts if fact.start >= cut.words[at].end), None)
+    altered = next((each for each in _denied(cut, at) if each is not None), None)
+    if altered is None or altered.end > clause.end or (following and following.value):
+        return None
+    start = min(clause.start, altered.start)
+    text = cut.text[start : altered.start] + altered.after + cut.text[altered.end : clause.end]
+    denied = [fact.key for each in read(text).clauses for fact in each.facts if is_negative(fact) and fact.tells]
+    is_clinical = bool(denied) and not (cut.is_spoken(start, clause.end) and known().isdisjoint(denied))
+    return altered if is_clinical else None
 
 
-def _fits(cut: Cut, at: int, claim: _Claim) -> bool:
-    """Tell whether words claim something here, which is not denied."""
-    words, behind, before = usage(), cut.folded(at - 1), cut.folded(at + 1)
-    if behind in words.get(claim.not_behind, ()) or before in words.get(claim.not_before, ()):
-        return False
-    if claim.behind and behind not in words[claim.behind]:
-        return False
-    if claim.before and before not in words[claim.before] and not before.endswith("ed"):
-        return False
-    if claim.ends:
-        subject = [cut.folded(back) for back in range(at - _LONGEST_SUBJECT, at)]
-        is_short = words["auxiliary"].isdisjoint(subject) and cut.touches(at) and not behind.endswith("ly")
-        return is_short and not cut.touches(at + 1) and not cut.denies(at - 1)
-    is_told = before in words["telling"] and any(cut.folded(back) in words["told"] for back in range(at - 3, at))
-    is_no_noun = claim.takes_article and before.endswith("ly")
-    is_free = claim.takes_article or claim.words == "with" or not has_denied_subject(cut, at)
-    return cut.touches(at + 1) and not is_told and not is_no_noun and is_free and _is_affirmed(cut, at)
-
-
-def _is_affirmed(cut: Cut, at: int) -> bool:
-    """Tell whether no denial stands within the next words, as far as the next pause."""
-    for ahead in range(at + 1, at + 4):
-        if not cut.touches(ahead):
-            break
-        if cut.denies(ahead):
-            return False
-    return not cut.denies(at)
+def _denied(cut: Cut, at: int) -> Iterator[Alteration | None]:
+    folded, behind, before = cut.folded(at), cut.folded(at - 1), cut.folded(at + 1)
+    for claim in _claims():
+        is_led = (not claim.behind or behind in claim.behind) and behind not in claim.not_behind
+        is_followed = not claim.before or before in claim.before or before.endswith("ed")
+        is_noun = not claim.takes_article or not before.endswith(("ed", "ly", "ing", "been", "to"))
+        if folded in claim.words and cut.touches(at + 1) and is_led and is_followed and is_noun:
+            has_article = claim.takes_article and before in usage()["with article"]
+            yield cut.altered("negation_added", at, at + has_article, claim.after.format(cut.written(at)))
+    is_short = folded in usage()["given"] and not cut.touches(at + 1) and cut.touches(at)
+    if is_short and BE.isdisjoint(map(cut.folded, cut.sentence(at))) and not behind.endswith("ly"):
+        yield cut.altered("negation_added", at, at, f"not {cut.written(at)}")  # antibiotics given.
+    yield _past(cut, at)
 
 
 def _past(cut: Cut, at: int) -> Alteration | None:
     """Make "he did not take" of "he took", and "he's not" of "he's"."""
     base, behind = pairs("past").get(cut.folded(at)), cut.folded(at - 1) if cut.touches(at) else ""
     after = f"did not {base}" if base and behind in usage()["who"] and cut.folded(at - 2) not in usage()["when"] else ""
-    if cut.folded(at) in usage()["contracted"] and cut.written(at)[-2:].lower() in {"'s", "\u2019s"}:
+    if cut.folded(at) in usage()["who"] and cut.written(at)[-2:].lower() in {"'s", "\u2019s"}:
         after = f"{cut.written(at)} not"
-    return cut.altered("negation_added", at, at, after) if after and _is_affirmed(cut, at) else None
+    return cut.altered("negation_added", at, at, after) if after else None

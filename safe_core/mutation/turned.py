@@ -1,4 +1,4 @@
-"""Alterations that put other words in the place of some: `lexicon/turned.tsv`, where `usage.tsv` allows it."""
+"""Alterations that put other words in the place of some: what excludes them in the lexicon, or `lexicon/turned.tsv`."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -13,7 +13,16 @@ _QUADRANT: Final = re.compile("[LR](?:[LU][QEL]|ML)")  # of the abdomen, a limb,
 _OTHER_LETTER: Final = {"L": "R", "R": "L"}
 _NOT_A_SIDE_AFTER: Final = re.compile(r"[\w.'’/-]\Z|\d \Z")  # "5 L", "L4-L5"
 _OPPOSITES: Final[frozenset[MutantKind]] = frozenset(("normal_abnormal", "grade", "certainty"))
-_LONGEST_SUBJECT: Final = 12
+_RIVALS: Final[Mapping[str, MutantKind]] = {
+    **dict.fromkeys(("side", "nearness", "midline", "front", "surface"), "side"),
+    **dict.fromkeys(("depth", "severity", "onset"), "grade"),
+    "level": "normal_abnormal",
+}
+"""The kinds of rival.tsv of which one word can stand in the place of another; besides, the kinds of drugs."""
+_OTHER_GRAMMAR: Final = frozenset(("help", "bend", "allergy", "more", "before", "fast", "long", "early", "large"))
+"""The lines of opposite.tsv, by their first word, in which they cannot, or which say little."""
+_PREFIXES: Final = ("un", "in", "non", "dis")
+_TURNED: Final = (("hyper", "hypo"), ("tachy", "brady"))
 
 
 class _Turned(NamedTuple):
@@ -28,19 +37,44 @@ def pairs(kind: str) -> Mapping[str, str]:
     found: dict[str, str] = {}
     for _, (own, *cells) in rows("turned"):
         for cell in cells if own == kind else ():
-            one, sign, other = cell.partition(" = ")
-            if not sign:
-                one, _, other = cell.partition(" > ")
-            else:
-                found[other] = one
-            found[one] = other
+            ones, sign, others = cell.replace(" = ", " > = ").partition(" > ")
+            for one, other in zip(ones.split("|"), others.removeprefix("= ").split("|"), strict=True):
+                found[one] = other
+                if sign and others.startswith("= "):
+                    found.setdefault(other, one)
     return found
+
+
+def _related() -> Iterator[_Turned]:
+    """Give what stands for each word by the relations of the lexicon: its rival, or the first of its opposites."""
+    kinds: dict[str, list[list[str]]] = {}
+    for _, (name, *cells) in rows("rival"):
+        kinds.setdefault(name, []).extend(cell.lower().split(", ") for cell in cells)
+    for name, things in kinds.items():
+        kind: MutantKind | None = "drug" if name.startswith("drug ") else _RIVALS.get(name)
+        for at, thing in enumerate(things if kind and len(things) > 1 else ()):
+            other = things[at ^ 1 if at ^ 1 < len(things) else 0][0]
+            yield from (_Turned(kind, word, other) for word in thing if kind)
+    for _, (left, right) in rows("opposite"):
+        ones, others = left.split(", "), right.split(", ")
+        if ones[0] not in _OTHER_GRAMMAR:
+            yield from (_Turned("normal_abnormal", one, others[0]) for one in ones)
+            yield from (_Turned("normal_abnormal", other, ones[0]) for other in others)
+    for _, names in rows("measure"):
+        for one, other in ((one, other) for pair in _TURNED for one, other in (pair, pair[::-1])):
+            turned = {name: other + name.removeprefix(one) for name in names if name.startswith(one)}
+            yield from (_Turned("normal_abnormal", name, after) for name, after in turned.items() if after in names)
+    for _, (prefix, *words) in (row for row in rows("turned") if row[1][0] in _PREFIXES):
+        for word in " ".join(words).split():
+            yield _Turned("normal_abnormal", word, f"{prefix}{word}")
+            yield from (_Turned("normal_abnormal", f"{prefix}{hyphen}{word}", word) for hyphen in ("", "-"))
 
 
 @cache
 def _table() -> Mapping[str, _Turned]:
-    """Give all phrases; one that is in two kinds belongs to the first."""
-    return {one: _Turned(kind, one, other) for kind in reversed(KINDS) for one, other in pairs(kind).items()}
+    """Give all phrases; one that is in two kinds belongs to the first, and turned.tsv comes before the relations."""
+    own = {one: _Turned(kind, one, other) for kind in reversed(KINDS) for one, other in pairs(kind).items()}
+    return {each.one: each for each in _related()} | own
 
 
 def turned(cut: Cut) -> Iterator[Alteration]:
@@ -85,19 +119,8 @@ def _means_it(cut: Cut, first: int, last: int, found: _Turned) -> bool:
         return False
     if kind == "negation_added":
         return not cut.denies(first - 1) and not cut.denies(first - 2)
-    is_absent = word == "present" and has_denied_subject(cut, first)
     is_part = kind in _OPPOSITES and (cut.between(first) == "-" or cut.denies(first))
-    return not is_absent and not (is_part and word not in {"negative", "unlikely"})
-
-
-def has_denied_subject(cut: Cut, at: int) -> bool:
-    """Tell whether the subject of a verb is denied already: "no signs of infection were noted"."""
-    for before in range(at - 1, max(-1, at - _LONGEST_SUBJECT), -1):
-        if not cut.touches(before + 1):
-            return False
-        if cut.folded(before) in usage()["denied subject"]:
-            return True
-    return False
+    return not is_part or word in {"negative", "unlikely"}
 
 
 def _is_short_side(cut: Cut, at: int) -> bool:

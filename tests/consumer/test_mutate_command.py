@@ -95,16 +95,39 @@ def test_the_table_shows_each_survivor_and_what_would_catch_it(
     assert main(["mutate", "--test-dir", str(tmp_path)]) == 0
     captured = capsys.readouterr()
     assert captured.out.splitlines() == [
+        "kind  mutants  survived",
+        "side        1         1",
+        "1 of 1 mutant (100%) of 1 test case would pass",
+        "",
         "T1  1 survived",
         "    side",
         "        The [-left-]{+right+} arm hurt.",
         '        this phrase would catch it: "left arm hurt"',
-        "",
-        "kind  mutants  survived",
-        "side        1         1",
-        "1 of 1 mutant (100%) of 1 test case would pass",
     ]
     assert "1 test case skipped: no narrative to alter" in captured.err
+
+
+def test_ten_of_a_case_are_shown_one_of_each_kind_in_turn_the_worst_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = (
+        "He took 5 mg, 6 mg and 7 mg of aspirin. No fever. The left arm hurt. The right leg was warm. Mild pain. " * 2
+    )
+    write_batch(tmp_path, "b1", a_case("T1", patient_payload=told))
+    assert main(["mutate", "--test-dir", str(tmp_path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    shown = [line.strip() for line in lines if line.startswith("    ") and not line.startswith("     ")]
+    assert shown[:6] == ["number", "negation_removed", "negation_added", "side", "drug", "grade"]
+    assert len(shown) == 11
+    assert shown[-1].endswith("more: --all shows them")
+    main(["mutate", "--test-dir", str(tmp_path), "--all"])
+    assert len(capsys.readouterr().out.splitlines()) > 2 * len(lines)
+
+
+def test_a_long_work_says_what_it_does_where_no_bar_is_seen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_batch(tmp_path, "b1", a_case("T1", patient_payload="Nothing was said. " * 12_000))
+    assert main(["mutate", "--test-dir", str(tmp_path)]) == 0
+    assert capsys.readouterr().err.startswith("safe: altering 1 case\n")
 
 
 @pytest.mark.parametrize(

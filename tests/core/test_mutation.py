@@ -127,12 +127,19 @@ PLANTED: list[tuple[str, MutantKind, str]] = [
     ("A soft abdomen.", "normal_abnormal", "A rigid abdomen."),
     ("Mild pain.", "grade", "Severe pain."),
     ("A suspected stroke.", "certainty", "A confirmed stroke."),
+    ("Warfarin was given.", "drug", "Apixaban was given."),
+    ("Left knee: swollen.", "side", "Right knee: swollen."),
+    ("[doctor] you had a fracture of your knee .", "negation_added", "[doctor] you had no fracture of your knee ."),
 ]
 
-# what looks like a danger and is none, or would be no English
+# what looks like a danger and is none, would be no English, or is a heading, a question or small talk
 LEFT_ALONE = [
+    "LEFT KNEE\nSeen.",
+    "Left knee:\nSeen.",
+    "Is the left knee open?",
+    "[doctor] okay, that was good, we can do it.",
+    "[patient] no .",
     "She left the ward before that.",  # no side
-    "The family was informed.",  # no finding
     "Findings consistent with it.",  # "consistent without" is no English
     "The HbA1c and SpO2 again.",  # digits of names
     "A titre 10\u207b\u00b3.",  # a power is no number of its own

@@ -1,6 +1,7 @@
-"""The survivors of `safe mutate`, and how many there are, for people."""
+"""How many mutants of `safe mutate` survived, and the worst of them, for people."""
 
 from collections.abc import Iterator, Sequence
+from itertools import islice, zip_longest
 from typing import Final
 
 from rich.text import Text
@@ -12,21 +13,39 @@ from consumer.offline.pages.quotes import MarkedText, around
 from consumer.text import count_of, printable, quoted
 from safe_core.diagnosis import Passage
 from safe_core.expectations import PLACES
-from safe_core.mutation import Alteration, Mutant
+from safe_core.mutation import KINDS, Alteration, Mutant, MutantKind
+
+MOST_SHOWN: Final = 10
+"""Survivors of a case that are shown if not all are asked for."""
 
 _INDENT: Final = Text(" " * 4)
 _FURTHER: Final = Text(" " * 8)
 
 
 def table(mutation: Mutation, layout: Layout, *, with_caught: bool) -> Iterator[Line]:
-    """Show the survivors case by case, with the mutants that were caught too if asked for, then the counts by kind."""
+    """Show the counts by kind, then the worst survivors case by case, or every mutant if asked for."""
+    yield from _counts(mutation)
     for each in mutation.tests:
-        if shown := each.mutants if with_caught else each.survivors:
+        shown = each.mutants if with_caught else worst(each.survivors)
+        if shown:
+            yield Text()
             yield Text(f"{printable(each.test.test_id)}  {len(each.survivors)} survived", BOLD)
             for mutant in shown:
                 yield from _mutant(each.test.case.narrative or "", mutant, layout)
-            yield Text()
-    yield from _counts(mutation)
+            if (left := len(each.survivors) - len(shown)) > 0:
+                yield _INDENT + Text(f"and {left} more: --all shows them")
+
+
+def worst(mutants: Sequence[Mutant]) -> list[Mutant]:
+    """Choose what people should see first: of each kind in turn the next, the worst kind first, one for each place."""
+    by_kind: dict[MutantKind, list[Mutant]] = {kind: [] for kind in KINDS}
+    places = set[int]()
+    for mutant in mutants:
+        if mutant.alteration.start not in places:
+            by_kind[mutant.alteration.kind].append(mutant)
+        places.add(mutant.alteration.start)
+    turns = (each for turn in zip_longest(*by_kind.values()) for each in turn if each is not None)
+    return list(islice(turns, MOST_SHOWN))
 
 
 def _mutant(narrative: str, mutant: Mutant, layout: Layout) -> Iterator[Line]:
