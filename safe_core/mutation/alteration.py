@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from functools import cache, cached_property
 from typing import Final, Literal, NamedTuple, get_args
 
-from safe_core.diagnosis import relations
 from safe_core.diagnosis.lexicon import rows
 from safe_core.diagnosis.reading import Clause, read
-from safe_core.diagnosis.words import Word, stem, words
+from safe_core.diagnosis.units import units_of
+from safe_core.diagnosis.words import Word, words
 
 MutantKind = Literal[
     "number", "negation_removed", "negation_added", "side", "drug", "grade", "normal_abnormal", "time", "certainty"
@@ -19,7 +19,6 @@ KINDS: Final[tuple[MutantKind, ...]] = get_args(MutantKind)
 
 _MOST_WORDS: Final = 100_000
 _LONGEST_SENTENCE: Final = 200  # words
-_PAUSE: Final = re.compile(r"[.,;:!?()\[\]–—]|\s-+\s")
 _SENTENCE_END: Final = re.compile(r"[.!?;]+[\"'”’)\]]*\s|\n")
 _SPOKEN: Final = re.compile(r"(?i)\b(?:I|you|we|me|us|my|your|our)\b")
 _SPOKEN_WITH_VOWEL = ("8", "11", "18")  # eight, eleven, eighteen
@@ -33,8 +32,8 @@ def usage() -> Mapping[str, frozenset[str]]:
     """Give the words of each class of `lexicon/usage.tsv`; a class of a context has its word in the name."""
     found: dict[str, set[str]] = {}
     for _, (kind, *cells) in rows("usage"):
-        name = " ".join((kind, *cells[:-1]))
-        found.setdefault(name, set()).update(cells[-1].lower().split())
+        for name in cells[0].split(",") if len(cells) > 1 else ("",):
+            found.setdefault(f"{kind} {name}".strip(), set()).update(cells[-1].lower().split())
     return {name: frozenset(members) for name, members in found.items()}
 
 
@@ -103,26 +102,20 @@ class Cut:
         """Tell whether a word and the one before it are parted by white space alone."""
         return self.between(at).isspace()
 
-    def pauses(self, at: int) -> bool:
-        """Tell whether there is a pause before a word."""
-        return _PAUSE.search(self.between(at)) is not None
-
     def denies(self, at: int) -> bool:
-        """Tell whether a phrase begins with a word that denies what is beside it, other than "not only"."""
-        trigger = self._trigger(at)
-        return trigger is not None and trigger.status == "denied"
+        """Tell whether a phrase begins with a word that denies what is beside it, or with its "n't"; not "not only"."""
+        places = (self.words[at].start, self.words[at].end - 3) if 0 <= at < len(self.words) else ()
+        return any(self._triggers.get(place) == "denied" for place in places)
+
+    @cached_property
+    def _triggers(self) -> dict[int, str]:
+        units = [*units_of(self.text, _MOST_WORDS)]
+        denying = {unit.start: "denied" for unit in units if unit.folded.startswith("no ")}  # "no known allergies"
+        return denying | {unit.start: unit.trigger.status for unit in units if unit.trigger}
 
     def is_short_not(self, at: int) -> bool:
         """Tell whether a word ends with a "not" in short: "couldn't"."""
         return 0 <= at < len(self.words) and self.written(at)[-3:].lower() in {"n't", "n\u2019t"}
-
-    def _trigger(self, at: int) -> relations.Trigger | None:
-        """Give what the longest phrase says that begins with a word; "couldn't" says "n't"."""
-        if self.is_short_not(at):
-            return relations.triggers()[("nt",)]
-        stems = tuple(stem(self.folded(ahead)) for ahead in range(at, at + 5))
-        phrases = (relations.triggers().get(stems[:length]) for length in _lengths().get(stems[0], ()))
-        return next((trigger for trigger in phrases if trigger), None)
 
     @cached_property
     def _begins(self) -> list[int]:
@@ -162,11 +155,6 @@ class Cut:
         following = like(self.written(first), self.written(last + 1)) if last + 1 < len(self.words) else ""
         end = self.words[last + 1 if following else last].end
         return Alteration(kind, self.words[first].start, end, following)
-
-
-@cache
-def _lengths() -> Mapping[str, tuple[int, ...]]:
-    return relations.lengths(relations.triggers())
 
 
 def like(before: str, after: str) -> str:

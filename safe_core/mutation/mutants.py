@@ -5,32 +5,31 @@ scored again (contract.md, "Mutants").
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import islice
 from typing import Final, NamedTuple
 
 from safe_core.ceiling import NarratedCase
 from safe_core.diagnosis.relations import known
-from safe_core.expectations import Expectations, PreparedExpectations, prepare
+from safe_core.expectations import Expectations, PreparedExpectations
 from safe_core.matching_rule import normalise
-from safe_core.mutation.alteration import Alteration, Cut, MutantKind, usage
+from safe_core.mutation.alteration import Alteration, Cut, usage
 from safe_core.mutation.negations import negations
 from safe_core.mutation.quantities import quantities
 from safe_core.mutation.turned import turned
 from safe_core.outputs import Output
 from safe_core.policy import Criterion, Rules
-from safe_core.scoring import label_of_counts, score
+from safe_core.scoring import label_of_counts
 
 MOST_MUTANTS: Final = 2_000
 """Of one case: a narrative with more dangerous places is altered in the first of them alone."""
 
-_LEAST_WORDS, _MOST_WORDS_ON = 3, 6
+_LEAST_WORDS: Final = 4
 _STOP: Final = re.compile(r"[.!?;]")
 _HEADING: Final = re.compile(r"\s*:\s*(?:\n|\Z)")
 _IN_NO_TEXT: Final = "\uffff"
-_IN_LISTS: Final[frozenset[MutantKind]] = frozenset(("normal_abnormal", "grade"))
 
 
 class Mutant(NamedTuple):
@@ -56,6 +55,10 @@ class MutatedCase:
             raise ValueError("a case without a narrative has no mutants")
         self._narrative: str = case.narrative
         self._expected: PreparedExpectations = case.expected
+        self._lists: Mapping[Criterion, tuple[str, ...]] = {
+            "CR": case.expected.CR.normalised,
+            "AC": case.expected.AC.normalised,
+        }
         self._rules: Rules = case.rules
         self._lacking = _lacking(case.expected.expectations, case.narrative)
         self._places: dict[str, tuple[int, int]] = {}  # of a term, where it is first and last
@@ -68,12 +71,12 @@ class MutatedCase:
     @property
     def survivors(self) -> int:
         """How many mutants still pass."""
-        return sum(self._passes(self._expected, each) for each in self.alterations)
+        return sum(self._passes(each) for each in self.alterations)
 
     def mutants(self) -> Iterator[Mutant]:
         """Score each mutant."""
         for each in self.alterations:
-            survived = self._passes(self._expected, each)
+            survived = self._passes(each)
             suggestion = self.suggestion(each) if survived else None
             yield Mutant(
                 each,
@@ -97,27 +100,21 @@ class MutatedCase:
 
     def _catching(self, phrase: str, alteration: Alteration) -> tuple[Criterion, ...]:
         """Give the criteria in whose lists, which must not have it already, a phrase catches a mutant."""
-        if not normalise(phrase):
-            return ()
-        asked = self._expected.expectations
-        longer: dict[Criterion, Expectations] = {}
-        if normalise(phrase) not in map(normalise, asked.must_find_signals):
-            longer["CR"] = replace(asked, must_find_signals=(*asked.must_find_signals, phrase))
-        if normalise(phrase) not in map(normalise, asked.must_contain_phrases):
-            longer["AC"] = replace(asked, must_contain_phrases=(*asked.must_contain_phrases, phrase))
-        return tuple(name for name, each in longer.items() if not self._passes(prepare(each), alteration))
+        needle = normalise(phrase)
+        missing = [name for name, terms in self._lists.items() if needle and needle not in terms]
+        return tuple(name for name in missing if not self._passes(alteration, name, needle))
 
-    def _passes(self, expected: PreparedExpectations, alteration: Alteration) -> bool:
-        """Tell whether a mutant passes; of a long text, only what is around the alteration is searched anew."""
-        if len(self._lowered) != len(self._unaltered) or "\u03a3" in self._unaltered:  # a final sigma is another letter
-            return score(expected, self.output(alteration), self._rules).label == "Pass"
-        found = (
-            sum(self._has(term, alteration) for term in terms)
-            for terms in (expected.CR.normalised, expected.AC.normalised)
-        )
-        return label_of_counts(next(found), 0, next(found), expected.terms, self._rules) == "Pass"
+    def _passes(self, alteration: Alteration, name: Criterion = "CR", *more: str) -> bool:
+        """Tell whether a mutant passes, with more terms in a list."""
+        cr, ac = ((*terms, *(more if each == name else ())) for each, terms in self._lists.items())
+        found = (sum(self._has(term, alteration) for term in terms) for terms in (cr, ac))
+        terms = self._expected.terms._replace(CR=len(cr), AC=len(ac))
+        return label_of_counts(next(found), 0, next(found), terms, self._rules) == "Pass"
 
     def _has(self, term: str, alteration: Alteration) -> bool:
+        """Tell whether a mutant has a term; of a long text, only what is around the alteration is searched anew."""
+        if len(self._lowered) != len(self._unaltered) or "\u03a3" in self._unaltered:  # a final sigma is another letter
+            return term in normalise(self.output(alteration).summary)
         if term not in self._places:
             self._places[term] = self._lowered.find(term), self._lowered.rfind(term)
         first, last = self._places[term]
@@ -186,7 +183,6 @@ class _Place:
     sentence: range
     first: int
     last: int
-    kind: MutantKind
 
     @classmethod
     def of(cls, cut: Cut, alteration: Alteration) -> "_Place":
@@ -195,7 +191,7 @@ class _Place:
             raise ValueError("an alteration of no word")
         sentence = cut.sentence(first)
         last = max(first, min(cut.at(alteration.end - 1), sentence[-1]))
-        return cls(cut, sentence, first, last, alteration.kind)
+        return cls(cut, sentence, first, last)
 
     @property
     def wholes(self) -> tuple[str, str]:
@@ -205,26 +201,10 @@ class _Place:
         return self.cut.text[start:end], self.cut.text[start : stop.end() if stop else end]
 
     def phrases(self) -> Iterator[str]:
-        """Give the rest of the phrase from the place on, longer and longer before it, then all that hold the place."""
+        """Give all phrases that hold the place, the shortest first, and of these the one that begins there."""
         least, most = self.sentence[0], self.sentence[-1]
-        last = self._end_of_phrase()
-        first = self.first
-        while last - first + 1 < _LEAST_WORDS and first > least and not self.cut.pauses(first):
-            first -= 1
-        yield from (self.cut.written(begin, last) for begin in range(first, least - 1, -1))
         for length in range(max(_LEAST_WORDS, self.last - self.first + 1), len(self.sentence) + 1):
-            for first in range(max(least, self.last - length + 1), min(self.first, most - length + 1) + 1):
-                yield self.cut.written(first, first + length - 1)
+            for first in range(min(self.first, most - length + 1), max(least, self.last - length + 1) - 1, -1):
+                if self.cut.folded(first + length - 1) not in usage()["no end"]:
+                    yield self.cut.written(first, first + length - 1)
         yield self.wholes[1]
-
-    def _end_of_phrase(self) -> int:
-        last = self.last
-        while last < self.sentence[-1] and last - self.last < _MOST_WORDS_ON:
-            is_listed = last == self.last and self.kind in _IN_LISTS  # as in "a pink, warm hand"
-            is_parted = self.cut.pauses(last + 1) and not is_listed
-            if is_parted or self.cut.folded(last + 1) in usage()["parts phrase"]:
-                break
-            last += 1
-        while last > self.last and self.cut.folded(last) in usage()["no end"]:
-            last -= 1
-        return last

@@ -8,12 +8,10 @@ from safe_core.diagnosis.reading import is_negative, read
 from safe_core.diagnosis.relations import known
 from safe_core.diagnosis.scopes import BE
 from safe_core.diagnosis.words import word_set
-from safe_core.mutation.alteration import Alteration, Cut, article_of, usage
+from safe_core.mutation.alteration import Alteration, Cut, usage
 from safe_core.mutation.turned import pairs
 
 _Rule = Callable[[Cut, int], Alteration | None]
-_COUNTED_S: Final = ("ss", "us", "is")
-_NO_PLURAL: Final = ("ness", "ing", "emia", "aemia")
 _LONGEST_PHRASE: Final = 6
 _NO_NUMBER: Final = word_set("more less fewer later earlier sooner better worse one longer")
 _HYPHENS: Final = frozenset(("-", "\u2010", "\u2011"))
@@ -44,48 +42,23 @@ def _not_short(cut: Cut, at: int) -> Alteration | None:
 
 
 def _no(cut: Cut, at: int) -> Alteration | None:
-    """Make "a fracture" of "no fracture", "signs" of "no signs", and "yes" of "no"."""
+    """Leave out the "no" of "no fracture", and make "yes" of "no"."""
     following = cut.folded(at + 1)
     if cut.folded(at) != "no" or not cut.denies(at):
         return None
     if not cut.touches(at + 1):
         return cut.altered("negation_removed", at, at, "yes")
-    if following in _NO_NUMBER or following[:1].isdecimal():
-        return None
-    affirmed = "" if _needs_no_article(cut, at) else article_of(following)
-    return cut.altered("negation_removed", at, at, affirmed)
-
-
-def _needs_no_article(cut: Cut, at: int) -> bool:
-    """Tell whether what "no" denies can stand alone: a plural, or what is not counted."""
-    last = at + 1
-    while last - at < _LONGEST_PHRASE and cut.touches(last + 1) and cut.folded(last + 1) not in usage()["ends phrase"]:
-        last += 1
-    head = cut.folded(last)
-    is_plural = head.endswith("s") and not head.endswith(_COUNTED_S)
-    return is_plural or head in usage()["uncounted"] or head.endswith(_NO_PLURAL)
-
-
-def _neither(cut: Cut, at: int) -> Alteration | None:
-    """Make "both … and" of "neither … nor"."""
-    for other in range(at + 2, min(len(cut.words), at + 12) if cut.folded(at) == "neither" else 0):
-        if cut.folded(other) == "nor":
-            between = cut.text[cut.words[at].end : cut.words[other].start]
-            return cut.altered("negation_removed", at, other, f"both{between}and")
-    return None
+    is_number = following in _NO_NUMBER or following[:1].isdecimal()
+    return None if is_number else cut.altered("negation_removed", at, at, "")
 
 
 def _non(cut: Cut, at: int) -> Alteration | None:
-    """Make "smoker" of "nonsmoker" and "non-smoker"."""
-    folded = cut.folded(at)
-    if folded == "non" and cut.between(at + 1) in _HYPHENS:
-        return cut.altered("negation_removed", at, at + 1, cut.written(at + 1))
-    rest = folded.removeprefix("non")
-    is_known = folded.startswith("non") and rest in usage()["non"]
-    return cut.altered("negation_removed", at, at, rest) if is_known else None
+    """Make "displaced" of "non-displaced"."""
+    is_part = cut.folded(at) == "non" and cut.between(at + 1) in _HYPHENS
+    return cut.altered("negation_removed", at, at + 1, cut.written(at + 1)) if is_part else None
 
 
-_REMOVED_BY: Final[tuple[_Rule, ...]] = (_not, _not_short, _no, _neither, _non)
+_REMOVED_BY: Final[tuple[_Rule, ...]] = (_not, _not_short, _no, _non)
 
 # --- put in -----------------------------------------------------------------------------------------------------------
 

@@ -102,7 +102,7 @@ def test_the_table_shows_each_survivor_and_what_would_catch_it(
         "T1  1 survived",
         "    side",
         "        The [-left-]{+right+} arm hurt.",
-        '        this phrase would catch it: "left arm hurt"',
+        '        this phrase would catch it: "The left arm hurt"',
     ]
     assert "1 test case skipped: no narrative to alter" in captured.err
 
