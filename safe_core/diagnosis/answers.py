@@ -196,7 +196,7 @@ def _nearest(term: Term, texts: Texts, near: Sequence[int]) -> tuple[Alignment, 
     """Find the stretch of one or two sentences with the largest share; the shorter one of two."""
     best, place, sentences = Alignment(()), None, 0
     for most in (1, 2):
-        for number in near:
+        for number in near if best.share < 1000 else ():
             clauses = texts.window(number, most)
             found = align(term, clauses)
             if found.share > best.share:

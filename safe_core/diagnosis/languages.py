@@ -6,7 +6,7 @@ nearly all texts more than half; of one in German, French or Dutch, a fifth, or 
 """
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 
 from safe_core.diagnosis.lexicon import rows
 from safe_core.diagnosis.relations import stems
@@ -25,8 +25,12 @@ _OTHER_SCRIPT = re.compile(r"[^\W\d_\u0000-\u02ff\u1e00-\u1eff\ufb00-\ufb06\uff2
 
 def is_read(text: str) -> bool:
     """Tell whether a text is in English, or too short to be anything else for certain."""
-    beginning = text[: 10 * _LOOKED_AT]
-    if 2 * len(_OTHER_SCRIPT.findall(beginning)) > len(_LETTER.findall(beginning)):
+    return _is_english(text[: 10 * _LOOKED_AT])
+
+
+@lru_cache(maxsize=512)  # each miss of an output asks about the same texts
+def _is_english(beginning: str) -> bool:
+    if not beginning.isascii() and 2 * len(_OTHER_SCRIPT.findall(beginning)) > len(_LETTER.findall(beginning)):
         return False
     cut = words(beginning, _LOOKED_AT)
     found = {stem(word.folded) for word in cut if len(word.folded) >= _LONG and word.folded.isalpha()}
