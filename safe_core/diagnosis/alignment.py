@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from typing import Literal, NamedTuple
 
 from safe_core.diagnosis import relations
@@ -75,7 +76,7 @@ def align(term: Term, clauses: Sequence[Clause]) -> Alignment:
     taken = {edit.other for edit in edits if edit.kind in KEPT}
     edits = [_free(edit, facts, taken) for edit in edits]
     edits = [_sided(edit, edits[number + 1 :], clauses) for number, edit in enumerate(edits)]
-    return Alignment(tuple(_generalised([*_measured(edits)], clauses)))
+    return Alignment(tuple(_bound([*_generalised([*_measured(edits)], clauses)], clauses)))
 
 
 def _edit(fact: Fact, facts: Sequence[tuple[Fact, Clause]], taken: Collection[Fact | None] = ()) -> Edit:
@@ -111,15 +112,53 @@ def _sided(edit: Edit, following: Sequence[Edit], clauses: Sequence[Clause]) -> 
     noun = next(
         (each.other for each in following if each.kind in KEPT and each.fact.key not in relations.sides()), None
     )
-    for clause in clauses:
-        if noun is not None and noun in clause.facts:
-            at = clause.facts.index(noun)
-            beside = [
-                fact for fact in reversed(clause.facts[max(0, at - _BESIDE) : at]) if fact.key in relations.sides()
-            ]
-            if beside and beside[0].key != edit.fact.key:
-                return Edit("rival", edit.fact, beside[0])
-    return edit
+    beside = [fact for clause in clauses for fact in _sides_of(noun, clause)]
+    is_there = not beside or any(fact.key == edit.fact.key for fact in beside)
+    return edit if is_there else Edit("rival", edit.fact, beside[0])
+
+
+def _sides_of(noun: Fact | None, clause: Clause) -> Iterator[Fact]:
+    """Give the side before each mention of a word."""
+    for at, fact in enumerate(clause.facts):
+        if noun is not None and fact.key == noun.key:
+            near = reversed(clause.facts[max(0, at - _BESIDE) : at])
+            yield from islice((each for each in near if each.key in relations.sides()), 1)
+
+
+def _bound(edits: Sequence[Edit], clauses: Sequence[Clause]) -> Iterator[Edit]:
+    """Take values and sides together: "3 mm on the left, 6 mm on the right" is not "6 mm on the left"."""
+    told = [edit for edit in edits if edit.kind in KEPT and _is_attribute(edit.fact)]
+    for edit in edits:
+        own = [clause for clause in clauses if edit in told and edit.other in clause.facts]
+        near = [clause.facts for clause in clauses if own and clause.sentence == own[0].sentence]
+        beside = [one.fact for one in told if one is not edit and one.fact.segment == edit.fact.segment]
+        instead = next(filter(None, (_instead(one, edit.fact, near) for one in beside)), None)
+        yield edit if instead is None else Edit("rival", edit.fact, instead)
+
+
+def _is_attribute(fact: Fact) -> bool:
+    return fact.value is not None or fact.key in relations.sides()
+
+
+def _instead(one: Fact, fact: Fact, near: Sequence[Sequence[Fact]]) -> Fact | None:
+    """Give what a sentence has beside one value or side in the place of another, wherever it has the one."""
+    instead = None
+    for facts in near:
+        held = [each for each in facts if _stands_for(one, each) == "same"]
+        for segment in {each.segment for each in held}:
+            others = [each for each in facts if each.segment == segment and each not in held]
+            beside = {_stands_for(fact, each): each for each in others}
+            instead = beside.get("value", beside.get("rival"))
+            if "same" in beside or instead is None:
+                return None
+    return instead
+
+
+def _stands_for(fact: Fact, other: Fact) -> str:
+    """Say how two values of one scale, or two sides, stand to each other."""
+    is_other_scale = fact.value and other.value and fact.value.scale != other.value.scale
+    found = None if is_other_scale else _compared(fact, other)
+    return "" if found is None else found.kind
 
 
 _BESIDE = 3  # facts from a side to the word that it belongs to

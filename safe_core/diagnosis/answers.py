@@ -6,6 +6,7 @@ the clause has most of the rest of the term, near that.
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +14,7 @@ from typing import Literal, NamedTuple
 
 from safe_core.diagnosis.alignment import (
     KEPT,
+    OPPOSED,
     ROOT,
     Alignment,
     Edit,
@@ -32,8 +34,8 @@ from safe_core.diagnosis.units import units_of
 Says = Literal["both", "said", "contradicted", "part", "absent"]
 
 _SAID, _SAID_LIGHTLY, _PART = 770, 670, 333  # thousandths of a term; lightly if only words of less weight are missing
+_MOST_FOREIGN = 12  # telling facts of something else, between those that say a term
 _MOST_SENTENCES = 24  # that a term is compared with: those that have most of it
-_WIDEST = 250  # characters over which a text says one thing
 _MOST_QUOTED = 160  # characters
 _NEAR = 6  # facts between what excludes something and the rest of the term
 _SHORT = 4  # telling facts of a clause that says one thing
@@ -125,6 +127,11 @@ class Texts:
         first = number - 1 if number and self.sentences[number - 1][0] == self.sentences[number][0] else number
         return self.window(first, number - first + 2)
 
+    def facts_at(self, place: Place) -> tuple[str, list[Fact]]:
+        """Give the text of a place, and its facts."""
+        reading = self._readings[place.text]
+        return reading.text, [fact for clause in reading.clauses for fact in clause.facts if fact.start < place.end]
+
     def cover(self, term: Term) -> int:
         """Give how much of a term, or of what is related to it, is anywhere, in thousandths."""
         there = sum(fact.weight for fact in term.facts if self._like(fact))
@@ -176,7 +183,7 @@ def answer_in(term: Term, texts: Texts) -> Answer:
         return Answer("absent", 0, 0)
     near = texts.near(term)
     best, place, sentences = _nearest(term, texts, near)
-    is_said = _is_said(best)
+    is_said = _is_said(best) and place is not None and _is_of_one_piece(term, best, texts.facts_at(place))
     against, edits = next(_contradictions(term, texts, near, is_said=is_said), (None, ()))
     if against and (_is_patched(against, place, texts, term) or _has_more(edits, best.edits)):
         is_said = False
@@ -237,17 +244,56 @@ def _place(text: int, found: Alignment, clauses: Sequence[Clause]) -> Place:
 
 def _is_said(found: Alignment) -> bool:
     """Tell whether a stretch says a term: all but little of it, and each value and side."""
-    is_light = all(edit.fact.weight < FULL for edit in found.edits if edit.kind in {"missing", "weaker", "perhaps"})
+    lost: Counter[int] = Counter()  # by place: the facts of one phrase are lost together
+    for edit in found.edits:
+        lost[edit.fact.start] += edit.fact.weight if edit.kind in {"missing", "weaker", "perhaps"} else 0
+    is_light = all(weight < FULL for weight in lost.values())
     if found.share < (_SAID_LIGHTLY if is_light else _SAID):
         return False
     if not any(edit.kind in KEPT and edit.fact.tells for edit in found.edits):
         return False  # near synonyms alone
-    facts = [edit.other for edit in found.edits if edit.other is not None]
-    if max(fact.end for fact in facts) - min(fact.start for fact in facts) > _WIDEST:
-        return False  # a garbled text has every word somewhere
     left = [edit for edit in found.edits if edit.fact.tells and edit.kind in {"missing", "weaker"}]
     has_all = not any(edit.fact.value is not None or edit.fact.key in sides() for edit in left)
-    return has_all and not any(is_opposed(edit) or edit.kind in {"negated", "undone"} for edit in found.edits)
+    return has_all and not any(edit.kind in OPPOSED for edit in found.edits)
+
+
+_ORDER = frozenset(("from", "before", "after", "by", "than"))
+_TURNED = (frozenset(("from", "to")), frozenset(("from", "into")), frozenset(("before", "after")))
+_ROLES = _ORDER.union(*_TURNED)
+
+
+def _is_of_one_piece(term: Term, found: Alignment, told: tuple[str, Sequence[Fact]]) -> bool:
+    """Tell whether a text says a term the same way round, with little else between: a garbled one has every word."""
+    own = {edit.other.start for edit in found.edits if edit.other is not None and edit.fact.tells}
+    between = {fact.start for fact in told[1] if fact.tells and min(own) < fact.start < max(own)}
+    return len(between - own) <= _MOST_FOREIGN and not _is_turned(term, found, told)
+
+
+def _is_turned(term: Term, found: Alignment, told: tuple[str, Sequence[Fact]]) -> bool:
+    """Tell "the fit before the headache" from "the headache before the fit"."""
+    own, there = _roles(term.text, term.facts), _roles(*told)
+    pairs = [
+        (own.get(edit.fact.start, ""), there.get(edit.other.start, ""))
+        for edit in found.edits
+        if edit.kind in KEPT and edit.other is not None
+    ]
+    if any(frozenset(pair) in _TURNED for pair in pairs):
+        return True
+    lost, gained = ({pair[side] for pair in pairs if pair[0] != pair[1]} for side in (0, 1))
+    return not _ORDER.isdisjoint(lost & gained)
+
+
+def _roles(text: str, facts: Sequence[Fact]) -> dict[int, str]:
+    """Give, by the place of a fact, the preposition before it or before its adjective: which way round it is."""
+    found: dict[int, str] = {}
+    end, role = 0, ""
+    for fact in facts:
+        if text[fact.start : fact.end].lower() not in _ROLES:
+            between = text[end : fact.start]
+            words = reversed(between.lower().split())
+            role = next((word for word in words if word in _ROLES), role if between == " " else "")
+            found[fact.start], end = role, fact.end
+    return found
 
 
 # --- contradicted -----------------------------------------------------------------------------------------------------

@@ -53,6 +53,10 @@ SAID = [
     ("denies chest pain", "[doctor] any chest pain ? [patient] no"),
     ("A1c 6.7", "his a1c now was six . seven"),
     ("patient reports nausea", "Nausea."),  # what only says that something is said
+    ("left calf 38 cm", "Right calf 35 cm, left calf 38 cm."),  # each with its own side
+    ("right hip replaced in 2010", "Left knee replaced in 2015, right hip in 2010."),
+    ("rash after amoxicillin", "After amoxicillin, she had a rash."),
+    ("the glucose fell from 11.2 to 5.4", "Glucose of 11.2, which fell to 5.4."),
 ]
 CONTRADICTED = [
     ("potassium 5.6", "Potassium was 3.6."),  # another value
@@ -68,7 +72,20 @@ CONTRADICTED = [
     ("denies chest pain", "[doctor] any chest pain ? [patient] yes"),
     ("fever", "[doctor] any fever ? [patient] no"),
 ]
+CONTRADICTED += [
+    ("right calf 38 cm", "Right calf 35 cm, left calf 38 cm."),  # the value is of the other side
+    ("6/6 on the right, 6/24 on the left", "Vision of 6/24 on the right and 6/6 on the left."),
+    ("severe mitral stenosis", "A mild mitral stenosis."),
+    ("paracetamol 1 g at 08:00", "Paracetamol 1 g at 10:00, ibuprofen 400 mg at 08:00."),
+]
 PART = [
+    ("the rash after the amoxicillin", "Amoxicillin after the rash."),  # the other way round
+    ("a headache before the fit", "A fit before the headache."),
+    ("moved from the ward to the theatre", "Moved from the theatre to the ward."),
+    ("tissue was sent from Leeds", "Tissue was sent to Leeds on Monday."),
+    ("the left arm is weaker than the left leg", "The left leg is weaker than the left arm."),
+    ("metoprolol continued for atrial fibrillation", "Metoprolol is continued."),  # a phrase is lost as a whole
+    ("chest film ordered", f"A chest drain; {', '.join('abcdefghijklmn')}; film ordered."),  # too much between
     ("dry cough for two weeks", "She has a dry cough."),
     ("dry cough and swollen ankles", "She has a dry cough. She slept. The ankles are swollen."),  # too far apart
     ("cough with a fever", "She has a cough, possibly with a fever."),  # surer in the term
