@@ -10,28 +10,30 @@ from safe_core.diagnosis.alignment import Edit, Term, align, term_of
 from safe_core.diagnosis.numbers_in_text import rival
 from safe_core.diagnosis.reading import Clause, Fact, is_negative, read
 from safe_core.diagnosis.units import units_of
-from safe_core.diagnosis.words import stem
+from safe_core.diagnosis.words import stem, word_set
 from safe_core.matching_rule import normalise
 
 _KEPT: Final = frozenset(("same", "form"))
-_MOST_MORE: Final = 3  # words of content that phrases may have more than a term, unless the term has more itself
-_COUNTING: Final = (
+_COUNTING: Final = word_set(
     "new old last next always often usual routine occasional occasionally sometimes several few couple many much more "
     "most little slightly early earlier late later before after since until while recent current currently today again "
     "past previous prior both able unable difficulty trouble good better best fine same full complete entire whole "
-    "almost approximately ongoing still started start begin add onset visit"
+    "almost approximately ongoing still started start begin add onset visit obtain check provide develop occur "
+    "put apply place make produce cause lead help advise discuss explain review tell try want"
 )
-"""Weak words that say when, how often, how much or how well; the others may be left out."""
+"""Weak words that say when, how often, how much, how well or what is done; the others may be left out."""
 _SPOKEN: Final = re.compile(
-    r"(?<![\w-])(?:I|you|your|yours|we|us|our|me|my|mine|um|uh|uhm|hm+|mm-hmm|okay|yeah|yep|nope|wow|gon|gonna|wan|wanna|got"
-    r"|gotta|kind of|sort of|kinda|sorta|like|just|really|actually|basically|pretty|stuff|lots?|guys?|maybe|know|mean"
-    r"|guess|bit|lets|alright|all right|right now|oh|hey|hi|hello)(?![\w-])",
+    r"(?<![\w-])(?:I|you|your|yours|we|us|our|me|my|mine|um|uh|uhm|hm+|mm-hmm|okay|yeah|yep|nope|wow|gon|gonna|wan|wanna"
+    r"|got|gotta|kind of|sort of|kinda|sorta|like|just|really|actually|basically|pretty|stuff|lots?|guys?|maybe|know"
+    r"|mean|guess|bit|lets|alright|all right|right now|oh|hey|hi|hello|nice|everything|probably|even|great|standpoint"
+    r"|anywhere|else)(?![\w-])",
     re.IGNORECASE,
 )
 """Who is spoken to, and fillers."""
 _TAKEN_DOWN: Final = re.compile(
-    r"^(?:of|and|or|to|that|which|than|by)\b|\b(?:an?|the|of|and|or|to|his|her|was|is|with)$|\n|\s[.,;:?!]|\.\.|\[|\b\w*n['’]t\b|\s['’](?:s|re|ve|ll|m|d)\b|\w-(?:\s|$)|(?:^|\s)\d{1,2}[.)]\s|[?!]|\b(?:it|that|he|she|there)['’]s\b"
-    r"|\b(\w+) \1\b",
+    r"^(?:of|and|or|to|that|which|than|by)\b|\b(?:an?|the|of|and|or|to|his|her|was|is|with)$|\bover \d|\b(\w+) \1\b"
+    r"|[\n[?!]|\s[.,;:]|\.\.|n['’]t\b|\s['’](?:s|re|ve|ll|m|d)\b|\b(?:it|that|s?he|there)['’]s\b"
+    r"|\w-(?:\s|$)|(?:^|\s)\d{1,2}[.)]\s",
     re.IGNORECASE,
 )
 """Speech as it is taken down (cut tokens, spaces before commas, words said twice), and numbers of a list."""
@@ -45,7 +47,7 @@ _DOUBTS: Final = frozenset(("unsure", "supposed", "theirs", "asked"))
 
 @cache
 def _counting() -> frozenset[str]:
-    return frozenset(map(stem, _COUNTING.split()))
+    return frozenset(map(stem, _COUNTING))
 
 
 @lru_cache(maxsize=512)
@@ -102,7 +104,7 @@ def asks_more(term: Term, phrase: str, *, is_said: bool) -> bool:
     more = [edit.fact for edit in align(term_of(phrase), clauses_of(term.text)).edits if not is_held(edit)]
     telling = [fact for fact in more if fact.tells]
     denies = any(map(is_negative, term.facts))
-    return len(telling) > max(_MOST_MORE, len(term.facts)) or any(
+    return len(telling) > sum(fact.tells for fact in term.facts) or any(
         fact.key in relations.drugs()
         or (fact.key in relations.sides() and any(own.key in relations.sides() for own in term.facts))
         or (is_negative(fact) and not denies)
@@ -133,7 +135,8 @@ def is_written(phrase: str) -> bool:
 
 
 def _is_spelled(fact: Fact, phrase: str) -> bool:
-    """Tell "six point seven" and "twenty milligrams" from "6.7", "two weeks" and "twice a day"."""
-    if fact.value is None or _has_digit(fact, phrase):
+    """Tell "six point seven", "twenty milligrams" and "two out of 6" from "6.7", "two weeks" and "twice a day"."""
+    value = fact.value
+    if value is None or (_has_digit(fact, phrase) and (value.kind != "ratio" or phrase[fact.start].isdigit())):
         return False
-    return fact.value.kind not in _SPELLED and fact.value.scale != "duration"
+    return value.kind not in _SPELLED and value.scale != "duration"

@@ -22,9 +22,9 @@ MOST_PHRASES: Final = 3
 _MOST_SENTENCES: Final = 4  # of the narrative, which may hold a term together
 _MOST_PLACES: Final = 32  # of a term's facts in one of them
 _MOST_TRIED: Final = 12  # places for a phrase
+_ADJECTIVE: Final = re.compile(r"(?:al|ic|ar|ary|ous|ive)\Z")
 _WITH: Final = re.compile(r"\bwith\b", re.IGNORECASE)
 _LONG_WORD: Final = 9  # letters of a single word that is no everyday one
-_MOST_OF_NOUN: Final = 2  # words by which a phrase goes on to its noun
 
 
 class _Window(NamedTuple):
@@ -50,7 +50,7 @@ class Narrative:
         has it.
         """
         wanted = _Wanted(term_of(term), self._phrases)
-        if wanted.lacking or not wanted.needed:
+        if wanted.lacking or not wanted.words:
             return
         seen: set[tuple[Stretch, ...]] = set()
         for among in (read,) if self.has(term) else (read, None):
@@ -94,12 +94,9 @@ class Narrative:
 
     def _stretch(self, wanted: "_Wanted", window: _Window, read: str | None) -> Stretch | None:
         """Give the whole phrase around a window, to the end of its noun; one that is `read`, if that is given."""
-        longer = self._end_of_noun(window.sentence, window.last)
-        for end in (longer,) if _is_attribute(window.last) else dict.fromkeys((longer, window.last.end)):
-            whole = self._phrases.whole(window.sentence, window.first.start, end)
-            if whole and self._may_replace(wanted, whole, read):
-                return whole
-        return None
+        end = self._end_of_noun(window.sentence, window.last)
+        whole = self._phrases.whole(window.sentence, window.first.start, end)
+        return whole if whole and self._may_replace(wanted, whole, read) else None
 
     def _may_replace(self, wanted: "_Wanted", whole: Stretch, read: str | None) -> bool:
         """Tell whether a phrase can stand alone: no mere values, no single everyday word, and no speech."""
@@ -118,14 +115,11 @@ class Narrative:
         )
 
     def _end_of_noun(self, sentence: Sentence, last: Fact) -> int:
-        """Go on to the noun behind an adjective: "examination revealing normal capillary refill"."""
-        facts, is_attribute = self._phrases.facts(last.end, sentence.end), _is_attribute(last)
-        end = last.end
-        for at, fact in enumerate(facts[:_MOST_OF_NOUN]):
-            if self.text[end : fact.start] != " " or fact.value or not (fact.tells or (at == 0 and is_attribute)):
-                break
-            end = fact.end
-        return end
+        """Go on from an adjective to its noun: "examination revealing normal | tone"."""
+        following = self._phrases.facts(last.end, sentence.end)[:1]
+        is_noun = following and following[0].value is None and self.text[last.end : following[0].start] == " "
+        is_led = _is_attribute(last) or _ADJECTIVE.search(self.text, last.start, last.end)
+        return following[0].end if is_noun and is_led else last.end
 
 
 @dataclass(frozen=True)
@@ -215,8 +209,8 @@ class _Wanted:
 
 
 def _is_attribute(fact: Fact) -> bool:
-    """Tell whether a word describes the noun behind it: "normal | status", "left | hand"."""
-    return fact.key in sides() or weak().get((fact.key,)) in {"predicate", "modifier"}
+    """Tell whether a word describes the noun behind it: "normal | status", "left | hand", "8-hour | wait"."""
+    return fact.value is not None or fact.key in sides() or weak().get((fact.key,)) in {"predicate", "modifier"}
 
 
 def _stands_in(needle: str, text: str) -> bool:
