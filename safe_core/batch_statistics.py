@@ -8,6 +8,7 @@ from typing import Any, Final, Self
 
 from safe_core.case_row import CaseRow, SharedFields
 from safe_core.exact import exact_mean, units
+from safe_core.lenient_scores import MarksTotal
 from safe_core.lowest import LowestNames
 from safe_core.policy import CRITERIA, UNKNOWN_ARCHETYPE
 from safe_core.scoring import LABELS, Label, Scores
@@ -128,7 +129,7 @@ class BatchSnapshot:
 
     `labels` count Pass, Review, Fail; `passed` CR, AH, AC; `vacuous` CR, AH, AC, all; `units` are the exact sums of the
     scores; `archetypes` maps each archetype to its cases and, of these, the passing ones. The `answered` ones leave out
-    the failed generations: how many pass, and the sums.
+    the failed generations: how many pass, and the sums. `marks` are of the cases that have them.
     """
 
     total_cases: int
@@ -142,6 +143,7 @@ class BatchSnapshot:
     failed_generations: int
     answered_passes: int
     answered_units: tuple[int, ...]
+    marks: MarksTotal
 
     @property
     def label_distribution(self) -> dict[str, int]:
@@ -184,7 +186,7 @@ class Aggregates:
 
     __slots__ = (
         "ac_misses", "ah_violations", "archetype_cases", "archetypes", "cr_misses", "empty_outputs", "failed",
-        "fingerprints", "input_mismatches", "total", "vacuous", "worst",
+        "fingerprints", "input_mismatches", "marks", "total", "vacuous", "worst",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -196,6 +198,7 @@ class Aggregates:
         self.vacuous = [0, 0, 0, 0]
         self.empty_outputs = 0
         self.input_mismatches = 0
+        self.marks = MarksTotal()
         self.worst = LowestNames()
         self.cr_misses = _TermCounts()
         self.ah_violations = _TermCounts()
@@ -212,6 +215,7 @@ class Aggregates:
     def move(self, row: CaseRow, step: int) -> None:
         """Count a row in (step 1) or out (step -1) of every aggregate."""
         self._move_counts(row, step)
+        self._move_marks(row, step)
         self._move_terms(row, step)
 
     def replace(self, old: CaseRow | None, new: CaseRow | None) -> None:
@@ -222,6 +226,9 @@ class Aggregates:
             if new is not None:
                 self.move(new, 1)
             return
+        if old.marks != new.marks:
+            self._move_marks(old, -1)
+            self._move_marks(new, 1)
         before, after = old.shared, new.shared
         if before.archetype != after.archetype:
             self._move_counts(old, -1)
@@ -243,6 +250,10 @@ class Aggregates:
         self._move_failed(row, step)
         self._move_in_archetype(row, step)
         self._move_shared(row.shared, step)
+
+    def _move_marks(self, row: CaseRow, step: int) -> None:
+        if row.marks is not None:
+            self.marks = self.marks.moved(row.marks, step)
 
     def _move_failed(self, row: CaseRow, step: int) -> None:
         if row.shared.failed:

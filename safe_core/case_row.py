@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple, Self, TypeVar
 
 from safe_core.expectations import Terms
+from safe_core.lenient_scores import Marks
 from safe_core.remembered import Remembered
 from safe_core.result_version import Version, is_older, packed_version, unpacked_version
 from safe_core.scoring import CaseScore, Details, Label, Passed, Scores, Vacuous
@@ -48,6 +49,7 @@ _SHARED: _Pool[SharedFields] = _Pool()
 _SCORES: _Pool[Scores] = _Pool()
 _TERMS: _Pool[Terms] = _Pool()
 _DETAILS: _Pool[bytes] = _Pool()
+_MARKS: _Pool[Marks] = _Pool()
 
 
 @dataclass(slots=True)  # not frozen: that would double the time to make one
@@ -59,6 +61,7 @@ class CaseRow:
     terms: Terms
     _version: bytes
     _details: bytes
+    marks: Marks | None = None  # where the scorer was asked for them (contract.md, "Lenient recall")
 
     @classmethod
     def of(
@@ -71,6 +74,7 @@ class CaseRow:
         expected: bool,
         case: CaseScore,
         input_matches: bool | None = None,
+        marks: Marks | None = None,
     ) -> Self:
         """Pack a case; `expected` tells that the batch of that name holds the test case.
 
@@ -85,12 +89,13 @@ class CaseRow:
         packed = packed_version(version)
         details = marshal.dumps(tuple(case.details), _MARSHAL_FORMAT)
         return cls(
-            _SHARED.share(shared), _SCORES.share(case.scores), _TERMS.share(case.terms), packed, _DETAILS.share(details)
-        )
+            _SHARED.share(shared), _SCORES.share(case.scores), _TERMS.share(case.terms), packed,
+            _DETAILS.share(details), marks and _MARKS.share(marks),
+        )  # fmt: skip
 
     def of_version(self, version: Version) -> Self:
         """Give the same row of another version, which answers or fails as this one does; raises ValueError as of()."""
-        return type(self)(self.shared, self.scores, self.terms, packed_version(version), self._details)
+        return type(self)(self.shared, self.scores, self.terms, packed_version(version), self._details, self.marks)
 
     @property
     def version(self) -> Version:

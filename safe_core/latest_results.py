@@ -171,4 +171,5 @@ class LatestResults:
             answered_passes=total.labels["Pass"] - aggregates.failed.labels["Pass"],
             answered_units=total.without(aggregates.failed),
             archetypes=MappingProxyType(aggregates.archetype_cases.copy()),
+            marks=aggregates.marks,
         )

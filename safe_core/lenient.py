@@ -12,7 +12,7 @@ from safe_core.diagnosis.answers import Texts, answer_in
 from safe_core.diagnosis.doubtful_hits import DoubtfulHit, DoubtfulKind, doubtful_hits
 from safe_core.diagnosis.output_texts import READ_BY, texts_of
 from safe_core.diagnosis.reading import MAX_WORDS, Reading, read
-from safe_core.lenient_scores import Lenient, Recall, TermCriterion
+from safe_core.lenient_scores import Lenient, Marks, Recall, TermCriterion
 from safe_core.outputs import Output
 from safe_core.scoring import Details
 
@@ -39,6 +39,11 @@ def beside_scores(output: Output, narrative: str | None, details: Details, accep
 
     doubtful = doubtful_hits(output, narrative, details, reader)
     return Beside(doubtful, _lenient(output, details, doubtful, accepted, reader))
+
+
+def marks_of(output: Output, details: Details, accepted: Accepted) -> Marks:
+    """Give the numbers of a case whose narrative is not known."""
+    return beside_scores(output, None, details, accepted).lenient.marks
 
 
 def _lenient(

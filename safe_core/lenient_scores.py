@@ -97,9 +97,17 @@ class MarksTotal(NamedTuple):
             (covered_cr + step * marks.coverage_cr, covered_ac + step * marks.coverage_ac),
         )
 
+    def with_those_of(self, other: "MarksTotal") -> "MarksTotal":
+        """Count the cases of both."""
+        lenient, coverage = (
+            (one[0] + two[0], one[1] + two[1])
+            for one, two in ((self.lenient, other.lenient), (self.coverage, other.coverage))
+        )
+        return MarksTotal(self.cases + other.cases, lenient, coverage)
+
     @property
-    def means(self) -> dict[str, dict[str, float]]:
-        """Give `mean_lenient` and `mean_coverage`, each rounded once; nothing of no cases."""
+    def means(self) -> dict[str, Any]:
+        """Give `mean_lenient` and `mean_coverage`, each rounded once, and of how many cases; nothing of no cases."""
         if not self.cases:
             return {}
         lenient = (exact_mean(total, self.cases) for total in self.lenient)
@@ -107,6 +115,7 @@ class MarksTotal(NamedTuple):
         return {
             "mean_lenient": dict(zip(RECALLED, lenient, strict=True)),
             "mean_coverage": dict(zip(RECALLED, coverage, strict=True)),
+            "lenient_cases": self.cases,
         }
 
 

@@ -30,7 +30,7 @@ def build_report(
 
     `missing_outputs` counts the rows that stand for no output at all: scored as empty, they are among the fold's
     empty outputs, and are counted in the report as missing only. `configuration` is Policy.configuration(), `lenient`
-    what stands beside the mean scores.
+    what stands beside the mean scores, by default the means of the rows that have marks.
     Raises ValueError if more outputs are missing than empty.
     """
     if not 0 <= missing_outputs <= fold.empty_outputs:
@@ -44,7 +44,7 @@ def build_report(
         "total_cases": summary["total_cases"],
         "summary": summary,
         "mean_scores": snapshot.mean_scores,
-        **lenient,
+        **(lenient or snapshot.marks.means),
         "pass_rates": {**snapshot.pass_ratios, "overall": snapshot.pass_ratio},
         "label_distribution": snapshot.label_distribution,
         "by_archetype": fold.by_archetype(),

@@ -115,7 +115,7 @@ _ANSWERS: Final = frozenset({
 })  # fmt: skip
 """What reports do not have that were written before there were two answers: in the report itself, or in a miss."""
 _NEAR: Final = frozenset({"near_violations"})
-_LENIENT: Final = frozenset({"mean_lenient", "mean_coverage", "lenient_terms", "lenient", "coverage"})
+_LENIENT: Final = frozenset({"mean_lenient", "mean_coverage", "lenient_cases", "lenient_terms", "lenient", "coverage"})
 """What reports do not have that were written before lenient recall: in the report itself, or in a result."""
 _NEWER: Final = _ANSWERS | _NEAR | _LENIENT | frozenset({
     "input_mismatches", "doubtful_hits", "miss_verdicts", "batch_id", "input_matches", "doubtful", "verdict", "also_in",

@@ -124,6 +124,12 @@ _BATCH_GAUGES: Mapping[str, _Definition] = {
     "safe_batch_pass_ratio": _gauge("Share of the batch's cases labelled Pass.", _BATCH_LABELS),
     "safe_batch_cases": _gauge("Cases of the batch by label.", (*_BATCH_LABELS, "label")),
     "safe_batch_mean_score": _gauge("Mean score over the batch's cases.", (*_BATCH_LABELS, "metric")),
+    "safe_batch_mean_lenient": _gauge(
+        "Mean lenient recall over the batch's cases that have it (SAFE_V0_LENIENT).", (*_BATCH_LABELS, "metric")
+    ),
+    "safe_batch_mean_coverage": _gauge(
+        "Mean coverage over the batch's cases that have it (SAFE_V0_LENIENT).", (*_BATCH_LABELS, "metric")
+    ),
     "safe_batch_metric_pass_ratio": _gauge(
         "Share of the batch's cases that passed the criterion.", (*_BATCH_LABELS, "metric")
     ),
@@ -363,6 +369,7 @@ def _together(one: ExportedBatch, other: ExportedBatch) -> ExportedBatch:
             name: _pair_sum([part.archetypes.get(name, (0, 0)) for part in (a, b)])
             for name in {**a.archetypes, **b.archetypes}
         },
+        marks=a.marks.with_those_of(b.marks),
     )
     last = max(one.last_scored_at, other.last_scored_at)
     return replace(one, snapshot=snapshot, expected_cases=expected, last_scored_at=last)
@@ -384,6 +391,9 @@ def _add_batch(families: Mapping[str, _Family], labels: tuple[str, str], batch: 
         families["safe_batch_cases"].add_metric((*labels, label), cases)
     for criterion, mean in snapshot.mean_scores.items():
         families["safe_batch_mean_score"].add_metric((*labels, criterion), mean)
+    for name in ("mean_lenient", "mean_coverage"):
+        for criterion, mean in snapshot.marks.means.get(name, {}).items():
+            families[f"safe_batch_{name}"].add_metric((*labels, criterion), mean)
     for criterion, ratio in snapshot.pass_ratios.items():
         families["safe_batch_metric_pass_ratio"].add_metric((*labels, criterion), ratio)
     families["safe_batch_failed_generations"].add_metric(labels, snapshot.failed_generations)

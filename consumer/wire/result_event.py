@@ -3,7 +3,7 @@
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from consumer.wire.headers import RESULT_TYPE, cloudevent
 from consumer.wire.record import KafkaHeaders
@@ -33,6 +33,8 @@ class _ResultEvent(Struct):
     scorer: ScoredBy
     expectations_digest: str
     output_digest: str
+    lenient: dict[str, float] | UnsetType = UNSET
+    coverage: dict[str, float] | UnsetType = UNSET
 
 
 def encode_result(
@@ -45,6 +47,7 @@ def encode_result(
             scored.run_id, scored.input_matches, scored.generation, mixed_runs, failed_generations, scored.result,
             scored.source, scored.scorer,
             scored.expectations_digest, scored.output_digest,
+            **({} if scored.marks is UNSET else scored.marks.marks.document),
         )
     )  # fmt: skip
 

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from consumer.wire.headers import Undecodable
 from safe_core import CaseRow, CaseScore, Details, Generation, Passed, Scores, Terms, Vacuous
+from safe_core.lenient_scores import Marks
 from safe_core.remembered import Remembered
 from safe_core.result_version import Version, believed_time
 
@@ -95,6 +96,22 @@ class ScoredBy(Struct, frozen=True):
     fingerprint: str
 
 
+_Thousandths = Annotated[int, Meta(ge=0, le=1_000)]
+
+
+class MarksShape(Struct, frozen=True):
+    """Lenient recall, and coverage in thousandths, as Marks has them."""
+
+    lenient_cr: Score
+    lenient_ac: Score
+    coverage_cr: _Thousandths
+    coverage_ac: _Thousandths
+
+    @property
+    def marks(self) -> Marks:
+        return Marks(self.lenient_cr, self.lenient_ac, self.coverage_cr, self.coverage_ac)
+
+
 _Result = TypeVar("_Result")
 _Shape = TypeVar("_Shape")
 
@@ -105,7 +122,8 @@ class ScoredRecord(Struct, Generic[_Result], frozen=True, kw_only=True):
     `passed` and `vacuous` are in the order CR, AH, AC; `published_at` is the input record's timestamp (-1 where it has
     none) and `scored_at` when it was scored, both in ms. `input_matches` tells whether the output was made from the
     case's own narrative; None where it is not known, as in records of older versions. `generation` tells whether a
-    model wrote the output, which records of older versions do not tell. `input_topic_id` is the id of the input topic,
+    model wrote the output, which records of older versions do not tell. `marks` are there if the scorer was asked
+    for lenient recall. `input_topic_id` is the id of the input topic,
     if it is known, and not part of the result's ce_id.
     """
 
@@ -126,6 +144,7 @@ class ScoredRecord(Struct, Generic[_Result], frozen=True, kw_only=True):
     scored_at: Milliseconds
     input_matches: bool | None = None
     generation: Generation = "answered"
+    marks: MarksShape | UnsetType = UNSET
     input_topic_id: str | UnsetType = UNSET
 
     @property
@@ -235,6 +254,7 @@ def _row(scored: ScoredRecord[Any], result: ResultShape) -> CaseRow:
             result.label,
         ),
         input_matches=scored.input_matches,
+        marks=None if scored.marks is UNSET else scored.marks.marks,
     )
 
 
@@ -265,7 +285,7 @@ def decode_to_fold(value: bytes | None, ahead_ms: int) -> ToFold:
     result = bytes(scored.result)
     key = (
         result, scored.run_id, scored.scorer.fingerprint, scored.in_batch, scored.passed,
-        scored.vacuous, scored.empty_output, scored.input_matches, scored.generation,
+        scored.vacuous, scored.empty_output, scored.input_matches, scored.generation, scored.marks,
     )  # fmt: skip
     known = _remembered.get(key)
     if known is not None:

@@ -50,7 +50,7 @@ from consumer.worker.poll_loop import PollLoop
 from consumer.worker.readiness_log import ReadinessLog
 from consumer.worker.result_ids import input_topic
 from consumer.worker.role import PartitionLogic, Role, RoleName
-from consumer.worker.scorer import ScorerPartition, ScorerSettings
+from consumer.worker.scorer import JudgeMarks, ScorerPartition, ScorerSettings
 from consumer.worker.scoring_memory import ScoringMemory
 from consumer.worker.spans import open_traces
 from consumer.worker.startup_wait import StartupWait
@@ -287,7 +287,7 @@ class Worker:
             dead_letters=self._dead_letters(verified),
             dead_letter_limits=DeadLetterLimits(settings.poison_run_limit, settings.poison_share_limit),
         )
-        memory = ScoringMemory(scorer.policy)
+        memory, judge_marks = ScoringMemory(scorer.policy), self._judge_marks()
         # Partitions that are added later are read from their earliest record.
         known, added = range(verified.partitions["input"]), replace(scorer, input_start="earliest")
         return self._make_role(
@@ -306,8 +306,17 @@ class Worker:
                 self._unmarked_offsets.judge,
                 self._traces.of_partition(settings.kafka_group_id),
                 memory,
+                judge_marks,
             ),
         )
+
+    def _judge_marks(self) -> JudgeMarks | None:
+        if not self._settings.lenient:
+            return None
+        # Who does not ask for it need not load the diagnosis.
+        from safe_core.lenient import marks_of  # noqa: PLC0415
+
+        return marks_of
 
     def _aggregator(self, verified: Verified) -> Role:
         settings = self._settings

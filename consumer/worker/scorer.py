@@ -27,14 +27,27 @@ from consumer.wire.input_event import InputEvent, InputRules, decode
 from consumer.wire.keys import MARK_KEY, batch_key, case_key
 from consumer.wire.offset_note import is_noted, note_of
 from consumer.wire.record import Record
-from consumer.wire.scored_record import ScoredBy, ScoredRecord, SourceShape, encode_scored
+from consumer.wire.scored_record import MarksShape, ScoredBy, ScoredRecord, SourceShape, encode_scored
 from consumer.wire.trace_headers import caused_by, traced
 from consumer.worker.dead_letter_limit import DeadLetterLimits, DeadLetterWatch
 from consumer.worker.dead_letter_writing import DeadLetterTopic, append_dead_letter
 from consumer.worker.event_waits import unless
 from consumer.worker.scoring_memory import EncodedScore, ScoringMemory
 from consumer.worker.spans import SliceSpans
-from safe_core import CaseScore, Generation, JudgedBy, Policy, do_inputs_match, judged_by, kind_of
+from safe_core import (
+    EMPTY_OUTPUT,
+    CaseScore,
+    Details,
+    Generation,
+    JudgedBy,
+    Output,
+    Policy,
+    do_inputs_match,
+    judged_by,
+    kind_of,
+)
+from safe_core.accepted_wordings import Accepted
+from safe_core.lenient_scores import Marks
 from safe_core.near_violations import near_violations
 
 _LARGE_BYTES = 64 * 1024
@@ -93,6 +106,10 @@ JudgeUnmarked = Callable[[int, Committed], Awaitable[None]]
 """Returns if a partition may begin at an offset that SAFE did not commit; raises Transient."""
 
 
+JudgeMarks = Callable[[Output, Details, Accepted], Marks]
+"""Gives lenient recall and coverage, and takes milliseconds: an output with marks is scored in a thread."""
+
+
 class ScorerPartition:
     """What the scorer does with one partition of the input; it keeps no state of its own."""
 
@@ -106,7 +123,9 @@ class ScorerPartition:
         judge_unmarked: JudgeUnmarked,
         spans: SliceSpans | None = None,
         memory: ScoringMemory | None = None,
+        judge_marks: JudgeMarks | None = None,
     ) -> None:
+        self._judge_marks = judge_marks
         self._judge_unmarked = judge_unmarked
         self._spans = spans or SliceSpans()
         self._memory = memory or ScoringMemory(settings.policy)
@@ -276,7 +295,7 @@ class ScorerPartition:
         self._scored_at = self._now_ms()
         for taken, (record, event, answer) in enumerate(zip(records, events, answers, strict=True), start=1):
             try:
-                if _is_large(record):
+                if _is_large(record) or self._judge_marks is not None:
                     await asyncio.to_thread(self._publish_one, record, event, answer, outgoing)
                 else:
                     self._publish_one(record, event, answer, outgoing)
@@ -315,11 +334,12 @@ class ScorerPartition:
         kind = kind_of(event.output, self._settings.policy.engine_texts)
         failed = kind.generation == "failed"
         encoded, near = self._encoded_score(event, found, by, failed=failed)
+        marks = self._marks(record, event, found, encoded.case, failed=failed)
         input_matches = None if failed else do_inputs_match(event.narrative, found.narratives)
         value = encode_scored(
             scored_record(
                 record, event, concern_id, found, encoded,
-                input_matches=input_matches, generation=kind.generation,
+                input_matches=input_matches, generation=kind.generation, marks=marks,
                 scored_by=self._scored_by, scored_at=self._scored_at,
                 topic_ids=self._topic_ids,
             )
@@ -363,6 +383,17 @@ class ScorerPartition:
             return encoded, len(near_violations(forbidden, used, event.output.followup_questions))
         except Exception as error:  # even a defect in the scorer must not stop the partition
             raise Poison("scorer_error", f"{type(error).__name__} while scoring") from error
+
+    def _marks(
+        self, record: Record, event: InputEvent, found: FoundExpectations, case: CaseScore, *, failed: bool
+    ) -> Marks | None:
+        """Give lenient recall and coverage, if asked for, but not of an output that would take seconds."""
+        if self._judge_marks is None or _is_large(record):
+            return None
+        try:
+            return self._judge_marks(EMPTY_OUTPUT if failed else event.output, case.details, found.accepted_wordings)
+        except Exception as error:
+            raise Poison("scorer_error", f"{type(error).__name__} while judging lenient recall") from error
 
     # --- dead letters -------------------------------------------------------------------------------------------------
 
@@ -415,6 +446,7 @@ def scored_record(
     *,
     input_matches: bool | None,
     generation: Generation,
+    marks: Marks | None = None,
     scored_by: ScoredBy,
     scored_at: int,
     topic_ids: TopicIds,
@@ -439,6 +471,7 @@ def scored_record(
         empty_output=case.empty_output,
         input_matches=input_matches,
         generation=generation,
+        marks=UNSET if marks is None else MarksShape(*marks),
         published_at=record.timestamp,
         scored_at=scored_at,
         input_topic_id=topic_ids.beside,

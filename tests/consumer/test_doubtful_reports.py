@@ -128,6 +128,7 @@ def test_a_report_of_an_earlier_version_is_verified_by_what_it_tells(capsys: pyt
         "near_violations",
         "mean_lenient",
         "mean_coverage",
+        "lenient_cases",
         "lenient_terms",
         *ANSWER_FIELDS,
     ):

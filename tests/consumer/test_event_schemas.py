@@ -182,7 +182,7 @@ def values(records: list[Written], topic: str) -> list[Any]:
 @pytest.fixture
 async def records() -> list[Written]:
     """What a small worker has written, all in order, and the same where no report fits."""
-    return [*await written(policy=OVERRIDDEN), *await written(max_value_bytes=600)]
+    return [*await written(policy=OVERRIDDEN, lenient=True), *await written(max_value_bytes=600)]
 
 
 @pytest.mark.parametrize("name", ["result", "report"])

@@ -23,6 +23,7 @@ from consumer.telemetry.metrics import (
     page,
 )
 from safe_core import CaseRow, CaseScore, Details, Label, LatestResults, Passed, Scores, Terms, Vacuous, id_problem
+from safe_core.lenient_scores import Marks
 from tests.support.golden import matches_golden
 
 # name, type, labels, help
@@ -149,6 +150,18 @@ FAMILIES: list[tuple[str, str, set[str], str]] = [
     ("safe_batch_cases", "gauge", {"concern_id", "batch_id", "label"}, "Cases of the batch by label."),
     ("safe_batch_mean_score", "gauge", {"concern_id", "batch_id", "metric"}, "Mean score over the batch's cases."),
     (
+        "safe_batch_mean_lenient",
+        "gauge",
+        {"concern_id", "batch_id", "metric"},
+        "Mean lenient recall over the batch's cases that have it (SAFE_V0_LENIENT).",
+    ),
+    (
+        "safe_batch_mean_coverage",
+        "gauge",
+        {"concern_id", "batch_id", "metric"},
+        "Mean coverage over the batch's cases that have it (SAFE_V0_LENIENT).",
+    ),
+    (
         "safe_batch_metric_pass_ratio",
         "gauge",
         {"concern_id", "batch_id", "metric"},
@@ -217,7 +230,13 @@ class Ownership:
 
 
 def row(
-    offset: int, label: Label, archetype: str | None = "A", composite: float = 0.5, *, answered: bool = True
+    offset: int,
+    label: Label,
+    archetype: str | None = "A",
+    composite: float = 0.5,
+    *,
+    answered: bool = True,
+    marked: bool = False,
 ) -> CaseRow:
     return CaseRow.of(
         version=(answered, 0, 0, offset),
@@ -234,6 +253,7 @@ def row(
             empty_output=False,
             label=label,
         ),
+        marks=Marks(0.5, 1.0, 625, 1_000) if marked else None,
     )
 
 
@@ -245,12 +265,13 @@ def batch(
     archetypes: Iterable[str | None] = (),
     expected_cases: int | None = 5,
     last_scored_at: int = 1_795_291_200_500,
+    marked: bool = False,
 ) -> ExportedBatch:
     fold = LatestResults()
     for offset, label in enumerate(labels):
-        fold.offer(f"T-{offset}", row(offset, label))
+        fold.offer(f"T-{offset}", row(offset, label, marked=marked))
     for offset, archetype in enumerate(archetypes):
-        fold.offer(f"A-{offset}", row(offset, "Pass", archetype))
+        fold.offer(f"A-{offset}", row(offset, "Pass", archetype, marked=marked))
     return ExportedBatch(concern_id, batch_id, fold.snapshot(), expected_cases, last_scored_at)
 
 
@@ -276,7 +297,7 @@ def value(metrics: Metrics, name: str, **labels: str) -> float:
 
 def full() -> Metrics:
     """Metrics with a sample of everything."""
-    metrics = metrics_with(batch())
+    metrics = metrics_with(batch(marked=True))
     metrics.count_all(
         {
             ("safe_records", "scored"): 2,
@@ -337,13 +358,17 @@ def test_the_page_of_a_process_that_has_done_nothing_parses_and_starts_from_zero
 
 
 def test_a_batch_is_shown_as_it_was_committed() -> None:
-    metrics = metrics_with(batch(labels=["Pass", "Pass", "Review", "Fail"]))
+    metrics = metrics_with(batch(labels=["Pass", "Pass", "Review", "Fail"], marked=True))
     ids = {"concern_id": "S11", "batch_id": "B-1"}
     assert value(metrics, "safe_batch_pass_ratio", **ids) == 0.5
     shown = {sample.labels["label"]: sample.value for sample in samples(metrics, "safe_batch_cases")}
     assert shown == {"Pass": 2, "Review": 1, "Fail": 1}
     means = {sample.labels["metric"]: sample.value for sample in samples(metrics, "safe_batch_mean_score")}
     assert means == {"CR": 0.25, "AH": 1.0, "AC": 0.75, "composite": 0.5}
+    lenient = {sample.labels["metric"]: sample.value for sample in samples(metrics, "safe_batch_mean_lenient")}
+    assert lenient == {"CR": 0.5, "AC": 1.0}
+    coverage = {sample.labels["metric"]: sample.value for sample in samples(metrics, "safe_batch_mean_coverage")}
+    assert coverage == {"CR": 0.625, "AC": 1.0}
     ratios = {sample.labels["metric"]: sample.value for sample in samples(metrics, "safe_batch_metric_pass_ratio")}
     assert ratios == {"CR": 0.0, "AH": 1.0, "AC": 0.5}
     assert value(metrics, "safe_batch_expected_cases", **ids) == 5
@@ -430,7 +455,9 @@ def test_batches_of_concerns_beyond_a_hundred_are_shown_as_other() -> None:
 
 
 def test_no_series_comes_twice_where_batches_of_one_name_are_all_of_other_concerns() -> None:
-    metrics = metrics_with(*(batch(f"C-{n}", "golden", ["Pass", "Fail"], archetypes=["A"]) for n in range(104)))
+    metrics = metrics_with(
+        *(batch(f"C-{n}", "golden", ["Pass", "Fail"], archetypes=["A"], marked=True) for n in range(104))
+    )
     lines = [line for line in page(metrics.collect()).decode().splitlines() if not line.startswith("#")]
     series = [line.rpartition(" ")[0] for line in lines]
     assert len(series) == len(set(series))
@@ -439,6 +466,7 @@ def test_no_series_comes_twice_where_batches_of_one_name_are_all_of_other_concer
     assert value(metrics, "safe_batch_cases", **other, label="Fail") == 4
     assert value(metrics, "safe_batch_pass_ratio", **other) == 8 / 12
     assert value(metrics, "safe_batch_mean_score", **other, metric="CR") == 0.25
+    assert value(metrics, "safe_batch_mean_coverage", **other, metric="CR") == 0.625
     assert value(metrics, "safe_batch_archetype_cases", **other, archetype="A") == 12
     assert value(metrics, "safe_batch_expected_cases", **other) == 20
 
@@ -480,6 +508,7 @@ def test_a_batch_has_so_many_series_and_no_more(archetypes: int, shown: int) -> 
     metrics = metrics_with(batch(labels=(), archetypes=named))
     assert batch_series(metrics) == SERIES_PER_BATCH + 2 * shown
     assert batch_series(metrics) <= SERIES_PER_BATCH + 2 * (MAX_ARCHETYPES + 1) == 62
+    assert batch_series(metrics_with(batch(labels=(), archetypes=named, marked=True))) == batch_series(metrics) + 4
 
 
 def test_the_cap_bounds_the_page_whatever_is_live() -> None:

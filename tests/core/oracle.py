@@ -74,6 +74,14 @@ class Arrival:
     case: dict[str, Any]
     input_matches: bool | None
 
+    @property
+    def marks(self) -> tuple[float, float, int, int] | None:
+        """Lenient recall and coverage, of two arrivals in three."""
+        if self.version[-1] % 3 == 0:
+            return None
+        cr, _, ac, _ = self.case["scores"]
+        return (max(cr, 1 / 3), ac, int(999 * cr), 7)
+
 
 def standing(arrivals: Iterable[Arrival | str]) -> dict[str, Arrival]:
     """Give the arrival that stands for each test_id; a bare test_id among them removes what stood."""
@@ -122,6 +130,7 @@ def oracle_aggregate(rows: dict[str, Arrival]) -> dict[str, Any]:
         "common_CR_misses": _common((c["details"][1] for c in cases), "signal", "miss_count"),
         "common_AH_violations": _common((c["details"][2] for c in cases), "term", "count"),
         "common_AC_misses": _common((c["details"][4] for c in cases), "phrase", "miss_count"),
+        "beside": _beside([row.marks for row in rows.values() if row.marks is not None]),
         "vacuous": {name: sum(c["vacuous"][i] for c in cases) for i, name in enumerate(("CR", "AH", "AC"))}
         | {"all": sum(all(c["vacuous"]) for c in cases)},
         "empty_outputs": sum(c["empty_output"] for c in cases),
@@ -131,6 +140,21 @@ def oracle_aggregate(rows: dict[str, Arrival]) -> dict[str, Any]:
         "expected_present": sum(row.expected for row in rows.values()),
         "runs": dict(sorted(Counter(row.run_id or "" for row in rows.values()).items())),
         "fingerprints": dict(sorted(Counter(row.fingerprint for row in rows.values()).items())),
+    }
+
+
+def _beside(marks: Sequence[tuple[float, float, int, int]]) -> dict[str, Any]:
+    """Give the means of lenient recall and coverage over the cases that have them."""
+    if not marks:
+        return {}
+    lenient_cr, lenient_ac, coverage_cr, coverage_ac = zip(*marks, strict=True)
+    return {
+        "mean_lenient": {"CR": _mean(lenient_cr), "AC": _mean(lenient_ac)},
+        "mean_coverage": {
+            "CR": sum(coverage_cr) / (1000 * len(marks)),
+            "AC": sum(coverage_ac) / (1000 * len(marks)),
+        },
+        "lenient_cases": len(marks),
     }
 
 

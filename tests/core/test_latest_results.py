@@ -24,6 +24,7 @@ from safe_core import (
     prepare,
     score,
 )
+from safe_core.lenient_scores import Marks
 from safe_core.lowest import LowestNames
 from safe_core.result_version import Version
 from tests.core.oracle import Arrival, Settings, oracle_aggregate, oracle_score, standing
@@ -46,6 +47,7 @@ def offer(fold: LatestResults, arrival: Arrival, case: CaseScore) -> bool:
         expected=arrival.expected,
         case=case,
         input_matches=arrival.input_matches,
+        marks=None if arrival.marks is None else Marks(*arrival.marks),
     )
     return fold.offer(arrival.test_id, row)
 
@@ -61,6 +63,7 @@ def seen(fold: LatestResults) -> dict[str, Any]:
         "by_archetype": fold.by_archetype(),
         "worst": [result["test_id"] for result in analysis.pop("worst_performers")],
         **analysis,
+        "beside": fold.snapshot().marks.means,
         "vacuous": fold.vacuous(),
         "empty_outputs": fold.empty_outputs,
         "input_mismatches": fold.input_mismatches,

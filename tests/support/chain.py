@@ -23,6 +23,7 @@ from consumer.worker.dead_letter_limit import DeadLetterLimits
 from consumer.worker.dead_letter_writing import DeadLetterTopic
 from consumer.worker.scorer import ScorerPartition, ScorerSettings
 from safe_core import DEFAULT_POLICY, Expectations, Policy, prepare
+from safe_core.lenient import marks_of
 from tests.support.cases import WrittenBatch
 from tests.support.marker import Marker
 from tests.support.offsets import never_judged
@@ -106,7 +107,12 @@ class Chain:
     """A scorer and an aggregator with one partition; `max_value_bytes` is the limit of reports alone."""
 
     def __init__(
-        self, batches: Sequence[WrittenBatch], *, policy: Policy = DEFAULT_POLICY, max_value_bytes: int = 1_048_576
+        self,
+        batches: Sequence[WrittenBatch],
+        *,
+        policy: Policy = DEFAULT_POLICY,
+        max_value_bytes: int = 1_048_576,
+        lenient: bool = False,
     ) -> None:
         letters = DeadLetterTopic("dead-letter", 1, 8 * 1024 * 1024, GROUP, "0.1.0")
         metrics = Metrics("0.1.0", policy.fingerprint)
@@ -130,7 +136,10 @@ class Chain:
         )
         self._metrics = metrics
         self._clock = _Clock()
-        self._scorer = ScorerPartition(0, scoring, _Cases(batches), metrics, lambda: NOW, never_judged)
+        judge_marks = marks_of if lenient else None
+        self._scorer = ScorerPartition(
+            0, scoring, _Cases(batches), metrics, lambda: NOW, never_judged, judge_marks=judge_marks
+        )
 
     async def _nothing(self, _partition: int, _end: int) -> AsyncIterator[Sequence[Record]]:
         nothing: Sequence[Sequence[Record]] = ()

@@ -1,0 +1,75 @@
+"""Lenient recall and coverage on the worker's path: where they are asked for, and what they leave as it is."""
+
+import json
+from typing import Any
+
+from consumer.wire.scored_record import decode_scored
+from safe_core import DEFAULT_POLICY, Expectations, Output, prepare, score
+from safe_core.lenient import beside_scores
+from tests.support.cases import encoded, event_stream, make_batches
+from tests.support.chain import Chain, Written, inputs_of
+from tests.support.outside import Outgoing
+
+BATCHES = make_batches(11, batches=2, cases_a_batch=5)
+STREAM = inputs_of([*event_stream(11, BATCHES, 40, partitions=1, repeated=0.3)])
+
+
+def of(topic: str, records: list[Written]) -> list[Any]:
+    return [json.loads(record.value or b"") for record in records if record.topic == topic]
+
+
+def without(document: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in document.items() if name not in names}
+
+
+BESIDE = ("mean_lenient", "mean_coverage", "lenient_cases")
+
+
+async def test_results_and_reports_have_them_where_they_are_asked_for_and_nothing_else_changes() -> None:
+    plain, lenient = await Chain(BATCHES).run(STREAM), await Chain(BATCHES, lenient=True).run(STREAM)
+    results = of("result", lenient)
+    assert of("result", plain) == [without(each, "lenient", "coverage") for each in results]
+    assert of("report", plain) == [without(each, *BESIDE) for each in of("report", lenient)]
+    for each in results:
+        scores = each["result"]["scores"]
+        assert each["lenient"]["CR"] >= scores["CR"]
+        assert each["lenient"]["AC"] >= scores["AC"]
+        assert all(1000 * share == int(1000 * share) for share in each["coverage"].values())
+    latest = of("report", lenient)[-1]
+    assert latest["lenient_cases"] == latest["total_cases"]
+    assert latest["mean_lenient"]["CR"] >= latest["mean_scores"]["CR"]
+
+
+async def test_they_are_those_of_a_command_on_files_that_knows_no_narrative() -> None:
+    case = BATCHES[0].cases[0]
+    expectations = Expectations(*map(tuple, case.terms))
+    signals, phrases = expectations.must_find_signals, expectations.must_contain_phrases
+    output = Output((f"{signals[0].upper()} was not seen",), f"There was {phrases[0]}", ())
+    event = {
+        "test_id": case.test_id,
+        "batch_id": case.batch_id,
+        "output": {"signals": output.signals, "summary": output.summary, "followup_questions": []},
+    }
+    (result,) = of("result", await Chain(BATCHES, lenient=True).run(inputs_of([Outgoing(encoded(event))])))
+    details = score(prepare(expectations), output, DEFAULT_POLICY.default).details
+    expected = beside_scores(output, None, details).lenient.marks.document
+    assert {name: result[name] for name in ("lenient", "coverage")} == expected
+
+
+async def test_a_large_output_has_none_and_is_scored_all_the_same() -> None:
+    case = BATCHES[0].cases[0]
+    event = {"test_id": case.test_id, "batch_id": case.batch_id, "output": {"summary": "word " * 20_000}}
+    written = await Chain(BATCHES, lenient=True).run(inputs_of([Outgoing(encoded(event))]))
+    (result,) = of("result", written)
+    assert "lenient" not in result
+    assert "mean_lenient" not in of("report", written)[-1]
+
+
+async def test_a_record_without_them_is_the_same_as_before() -> None:
+    plain = await Chain(BATCHES).run(STREAM)
+    scored = [record.value or b"" for record in plain if record.topic == "scored"]
+    assert scored
+    assert not any(b"marks" in value or b"lenient" in value for value in scored)
+    lenient = [record.value for record in await Chain(BATCHES, lenient=True).run(STREAM) if record.topic == "scored"]
+    assert all(b'"marks":{' in (value or b"") for value in lenient)
+    assert [decode_scored(value).result for value in lenient] == [decode_scored(value).result for value in scored]
