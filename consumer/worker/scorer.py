@@ -392,7 +392,7 @@ class ScorerPartition:
             return None
         try:
             return self._judge_marks(EMPTY_OUTPUT if failed else event.output, case.details, found.accepted_wordings)
-        except Exception:  # a defect of what only informs must not cost a result
+        except Exception:  # noqa: BLE001 (a defect of what only informs must not cost a result)
             return None
 
     # --- dead letters -------------------------------------------------------------------------------------------------
