@@ -50,10 +50,6 @@ class _Unit(NamedTuple):
     size: Number  # of the smallest unit of its quantity
 
 
-def _size(written: str) -> Number:
-    return int(written) if written.isdecimal() else Fraction(written)
-
-
 def _named(written: str) -> dict[str, str]:
     """Give what each name stands for: "2=bid bd|1=daily"."""
     rows = (row.split("=") for row in written.split("|"))
@@ -66,18 +62,21 @@ def _any(names: Iterable[str]) -> str:
 
 _AREA: Final = _Unit("area", 1)
 _UNITS: Final = {
-    name: _Unit(quantity, _size(size)) for _, (quantity, size, names) in rows("units") for name in names.split(", ")
+    name: _Unit(quantity, int(size) if size.isdecimal() else Fraction(size))
+    for _, (quantity, size, names) in rows("units")
+    for name in names.split(", ")
 }
 _UNIT_NAMES: Final = rf"m{NUMBER}|{_any(_UNITS)}"  # of "kg/m2", the number has become a mark
 _UNIT: Final = rf"(?:\s{{0,2}}|-|\sof\san?\s)(?P<unit>{_UNIT_NAMES})(?![a-z])"
 _PERIODS: Final = {
     name: Fraction(days)
     for name, days in _named(
-        "1/24=hour hourly hr h|1=day daily night nightly d morning evening bedtime|7=week weekly wk|"
-        "14=fortnight fortnightly|30.4375=month monthly|365.25=year yearly annually"
+        "1/24=hour hours hourly hr hrs h|1=day days daily night nightly d morning evening bedtime|"
+        "7=week weeks weekly wk wks|14=fortnight fortnightly|30.4375=month months monthly|"
+        "365.25=year years yearly annually"
     ).items()
 }
-_PERIOD: Final = rf"(?P<period>(?:{_any(_PERIODS)})(?:(?<=[yrkh])s)?)\b"
+_PERIOD: Final = rf"(?P<period>{_any(_PERIODS)})\b"
 _EACH: Final = r"(?:a|an|per|each|every)\s|/\s?"
 # Latin and English for how often, in times a day; "at night" is another daily dose than "in the morning".
 _OFTEN: Final = _named(
@@ -275,7 +274,7 @@ def _read_spoken_clock(at: _At, match: re.Match[str]) -> _Read | None:
     is_back = match["way"] in {"to", "before", "of"}
     if (is_back and minute >= 1 and at.word != "at") or not 1 <= hour <= 24:
         return None
-    minute = minute * 60 if minute in _PARTS_OF_HOUR else minute
+    minute = minute * 60 if minute in {Fraction(1, 2), Fraction(1, 4)} else minute
     if not 0 < minute < 60:
         return None
     if is_back:
@@ -377,10 +376,6 @@ def _read_age(at: _At, match: re.Match[str]) -> _Read | None:
     return _Read("age", "age", str(number * _UNITS[match["unit"] or "year"].size), end, str(number))
 
 
-def _period(name: str) -> Fraction:
-    return _PERIODS.get(name) or _PERIODS[name.removesuffix("s")]
-
-
 def _often(numbers: Iterable[Number], days: Fraction, end: int, every: str = "") -> _Read:
     often = "..".join(str(number / days) for number in numbers)
     return _Read("frequency", "times a day", every + often, end, often, period=str(days))
@@ -391,7 +386,7 @@ def _read_times(at: _At, match: re.Match[str]) -> _Read | None:
     once = match["once"]
     numbers = [_ONCE[once]] if once else [at.number(match, group) for group in "ab" if match[group]]
     if match["period"]:
-        return _often(numbers, _period(match["period"]), match.end())
+        return _often(numbers, _PERIODS[match["period"]], match.end())
     if once == "once" and (_NOT_ONCE.match(at.shape.marked, match.end()) or at.word == "at"):
         return None
     times = "..".join(map(str, numbers))
@@ -406,7 +401,7 @@ def _read_every(at: _At, match: re.Match[str]) -> _Read | None:
         return None
     is_hourly = match["period"][0] == "h" and lowest != 24
     numbers = [Fraction(1) / number for number in dict.fromkeys((lowest, highest))]
-    return _often(numbers, _period(match["period"]), match.end(), "every " * is_hourly)
+    return _often(numbers, _PERIODS[match["period"]], match.end(), "every " * is_hourly)
 
 
 def _read_every_night(at: _At, match: re.Match[str]) -> _Read | None:
@@ -426,7 +421,7 @@ def _read_often(at: _At, match: re.Match[str]) -> _Read:
 
 def _read_per(at: _At, match: re.Match[str]) -> _Read | None:
     """Read the "a day" of "2 drinks a day" and "4 attacks a week", and "a week" alone as the duration of one."""
-    days, is_alone = _period(match["period"]), match["each"][0] == "a" and match["period"] in _UNITS
+    days, is_alone = _PERIODS[match["period"]], match["each"][0] == "a" and match["period"] in _UNITS
     if match["more"]:
         return _Read("quantity", "duration", str(days * 129600), match.end("more"), "3/2")
     if is_alone and (match["ago"] or at.word in _FOR):
@@ -457,7 +452,7 @@ def _read_range(at: _At, match: re.Match[str]) -> _Read | None:
 def _read_compound(at: _At, match: re.Match[str]) -> _Read | None:
     """Read "1 h 50 min", "5 ft 4 in", "41 weeks and 3 days": the second unit is the smaller one of the first."""
     first, second = _UNITS[match["unit"]], _UNITS.get(match["small"]) or _UNITS["inch"]
-    is_sum = first.quantity == second.quantity in _SUMMED and second.size < first.size
+    is_sum = first.quantity == second.quantity in {"duration", "length", "mass"} and second.size < first.size
     if not is_sum or (first.quantity == "mass" and match["small"][0] != "o") or match["unit"] in {"m", "cm"}:
         return None
     base = at.number(match, "a") * first.size + at.number(match, "b") * second.size
@@ -526,8 +521,6 @@ def _counted(noun: str, number: Number) -> str:
 # --- the table --------------------------------------------------------------------------------------------------------
 
 _ONCE: Final = {"once": 1, "twice": 2, "thrice": 3}
-_PARTS_OF_HOUR: Final = frozenset((Fraction(1, 2), Fraction(1, 4)))
-_SUMMED: Final = frozenset(("duration", "length", "mass"))
 _PLUS: Final = re.compile(r"\+(?!\w)")
 _GRADES: Final = word_set(_GRADED)
 _DATED: Final = word_set("on since dated until")
@@ -568,7 +561,9 @@ _OLD: Final = r"(?:[\s-]{1,2}olds?\b|\sof\sage\b|/o\b|\.\s?o\b\.?|o\b)"
 _YEAR: Final = rf"(?:\s?[,\s-]\s?(?P<year>{_N}))?"
 _RANGED: Final = "- \u2212 to or"
 _AGED: Final = "- y yo yr yrs year years mo month months wk week weeks day days"
-_SUMMED_UNITS: Final = " ".join(name.split()[0] for name, unit in _UNITS.items() if unit.quantity in _SUMMED) + " '"
+_SUMMED_UNITS: Final = (
+    " ".join(name.split()[0] for name, unit in _UNITS.items() if unit.quantity in {"duration", "length", "mass"}) + " '"
+)
 _OF_NUMBERS: Final = (
     _row(rf"{_A}(?P<sep>\s?[/.-]\s?){_B}(?P=sep){_C}", _read_date, "/ . -"),
     _row(rf"(?P<day>{_N})(?:\s|-)(?:of\s)?{_MONTH}{_YEAR}", _read_day_of_month, f"{' '.join(_MONTHS)} of -"),
