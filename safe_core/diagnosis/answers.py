@@ -265,7 +265,8 @@ _ROLES = _ORDER.union(*_TURNED)
 def _is_of_one_piece(term: Term, found: Alignment, told: tuple[str, Sequence[Fact]]) -> bool:
     """Tell whether a text says a term the same way round, with little else between: a garbled one has every word."""
     own = {edit.other.start for edit in found.edits if edit.other is not None and edit.fact.tells}
-    between = {fact.start for fact in told[1] if fact.tells and min(own) < fact.start < max(own)}
+    # Of a general denial ("no problems" for "no hip problems"), no fact that tells is in the text itself.
+    between = {fact.start for fact in told[1] if own and fact.tells and min(own) < fact.start < max(own)}
     return len(between - own) <= _MOST_FOREIGN and not _is_turned(term, found, told)
 
 

@@ -387,3 +387,7 @@ def test_a_quotation_shows_what_denies_or_undoes(term: str, output: str, shown: 
 def test_what_is_elsewhere_in_other_words_is_quoted_from_there() -> None:
     output = Output(("cough that was dry",), "The knee was examined.")
     assert quotes(miss_of("dry cough", output), output) == [("output", "cough that was dry")]
+
+
+def test_a_general_denial_says_a_narrower_one_though_no_telling_word_of_it_is_there() -> None:
+    assert answer("denies any shoulder problems", ["She denies any problems, and sleeps well at night."]).says == "said"
