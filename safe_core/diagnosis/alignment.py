@@ -194,8 +194,8 @@ def _compared(fact: Fact, other: Fact) -> Edit | None:
     if fact.key in relations.affirming() and is_negative(other):
         return Edit("negated", fact, other)
     relation = related(fact.key, other.key)
-    if relation == "":
-        return None
+    if relation == "" or (relation in {"rival", "replaced"} and is_negative(fact)):
+        return None  # that one thing is not so says nothing of another
     kind: EditKind = relation
     kept = _kept(fact, other)
     if relation == "opposite" and is_negative(fact) != is_negative(other):

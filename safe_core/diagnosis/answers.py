@@ -360,6 +360,7 @@ def _holds(found: Alignment, opposed: Sequence[Edit], clause: Clause) -> bool:
     others = [edit for edit in found.edits if edit not in opposed and edit.fact.tells]
     kept = [edit for edit in others if edit.kind in KEPT]
     if polar:
+        others = [edit for edit in found.edits if edit not in polar and edit.fact.tells]
         is_alone = sum(edit.fact.tells for edit in found.edits) == 1 and "denied" in polar[0].fact.statuses
         has_most = 3 * (_weight(polar) + _weight(kept)) >= 2 * (_weight(polar) + _weight(others))
         return has_most and _is_as_wide(polar, found, clause) and not (is_alone and _is_long(clause))

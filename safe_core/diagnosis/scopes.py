@@ -12,9 +12,10 @@ CONJUNCTIONS = {"and": "and", "plus": "and", "or": "or", "nor": "or"}
 BE = word_set("is was were are be been being am get got gets")
 HAVE = word_set("has had have did does do will would can could may might must")
 _PERSONS = word_set("he she i we you")
+_SUBJECTS = _PERSONS | word_set("patient pt")
 _PRONOUNS = _PERSONS | word_set("they it this that there")
 _ANEW = _PRONOUNS | word_set("yeah okay ok well um uh")
-_THINGS = word_set("help treat problem issu troubl")
+_THINGS = word_set("help treat problem issu troubl difficulti")
 """Keys of weak words that may be denied themselves: "was not relieved" says nothing of the pain."""
 _ARTICLES = word_set("any a an the his her its")
 _BEHIND = word_set(
@@ -83,7 +84,8 @@ class Segment:
             elif unit.folded == "of" and any(each.is_polar for each in self.units[at:]):
                 is_behind = is_behind or has_told
             else:
-                has_begun = has_begun or unit.fact is not None or _is_verb(unit) or unit.folded == "done"
+                is_thing = unit.fact is not None and unit.fact.key not in _THINGS
+                has_begun = has_begun or is_thing or _is_verb(unit) or unit.folded == "done"
             has_told = has_told or (unit.fact is not None and unit.fact.tells)
             found.append(is_behind)
         return found
@@ -216,7 +218,7 @@ def _begins_anew(segments: Sequence[Segment], last: _Spot, unit: Unit) -> bool:
     """Tell whether a subject follows, or an adjective comes after its noun: "no fever she coughs", "lungs clear"."""
     before = segments[last[0]].units[last[1]]
     is_after = unit.start == before.end + 1 and before.kind == "fact"
-    return unit.folded in _PERSONS or (is_after and unit.kind in {"modifier", "predicate"})
+    return unit.folded in _SUBJECTS or (is_after and unit.kind in {"modifier", "predicate"})
 
 
 def _goes_on(segments: Sequence[Segment], at: int, number: int, trigger: Trigger, found: Sequence[_Spot]) -> bool:
