@@ -11,6 +11,7 @@ from safe_core.diagnosis.words import word_set
 CONJUNCTIONS = {"and": "and", "plus": "and", "or": "or", "nor": "or"}
 BE = word_set("is was were are be been being am get got gets")
 HAVE = word_set("has had have did does do will would can could may might must")
+_PAST = word_set("was were did had")
 _PERSONS = word_set("he she i we you")
 _SUBJECTS = _PERSONS | word_set("patient pt")
 _PRONOUNS = _PERSONS | word_set("they it this that there")
@@ -174,6 +175,8 @@ def _scope(segments: Sequence[Segment], at: int, place: int, trigger: Trigger) -
         return []
     if trigger == _ONCE and any(_is_value(unit) for unit in units[max(0, place - 1) : place]):
         return []  # "a 3-week history of cough"
+    if trigger.reach == "verb" and _is_late(segments, at, place):
+        return []
     if trigger.reach == "before":
         return _before(segments, at, place, trigger)
     after = _after(segments, at, place, trigger)
@@ -185,6 +188,12 @@ def _scope(segments: Sequence[Segment], at: int, place: int, trigger: Trigger) -
     return [*_before(segments, at, place, trigger), *weak] or after
 
 
+def _is_late(segments: Sequence[Segment], at: int, place: int) -> bool:
+    """Tell whether something was done, but late: "was not given until noon"."""
+    is_done = any(unit.folded in _PAST or unit.fact for unit in segments[at].units[max(0, place - 1) : place])
+    return is_done and any(segment.units[0].folded == "until" for segment in segments[at + 1 : at + 2])
+
+
 def _has_object(segments: Sequence[Segment], after: Sequence[_Spot], trigger: _Spot) -> bool:
     """Tell whether what follows a trigger is more than weak words and what stands behind a preposition."""
     at, place = trigger
@@ -193,7 +202,7 @@ def _has_object(segments: Sequence[Segment], after: Sequence[_Spot], trigger: _S
     if any(unit.folded in _ARTICLES for unit in own) and after:
         return True  # "has not had any problems"
     is_told = any(unit.fact is not None and (unit.fact.tells or unit.fact.key in _THINGS) for unit in own)
-    return (is_told and bool(after)) or any(number > at for number, _ in after)
+    return (is_told and bool(after)) or (not behind[-1] and any(number > at for number, _ in after))
 
 
 def _after(segments: Sequence[Segment], at: int, place: int, trigger: Trigger) -> list[_Spot]:
