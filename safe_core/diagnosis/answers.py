@@ -366,13 +366,16 @@ def _holds(found: Alignment, opposed: Sequence[Edit], clause: Clause) -> bool:
         return has_most and _is_as_wide(polar, found, clause) and not (is_alone and _is_long(clause))
     if not others:
         return not _is_long(clause)
+    is_other_drug = all(edit.kind == "replaced" for edit in opposed)
+    if is_other_drug and any(is_negative(edit.fact) for edit in kept):
+        return False  # that one drug does not help says nothing of another
     own = [edit for edit in kept if edit.other in clause.facts or edit.other is None]
     near = [edit for edit in own if any(_is_near(edit, each, clause) for each in opposed)]
     if any(edit.fact.value is None for edit in near):
         near = kept  # the clause speaks of it: the rest of the term counts wherever it is
     is_of_kind = any(edit.kind in {"rival", "opposite"} for edit in opposed)  # "atenolol 50 mg" for "metoprolol 50 mg"
     has_anchor = any(edit.fact.value is None for edit in near) or (bool(near) and is_of_kind)
-    least = 3 if all(edit.kind == "replaced" for edit in opposed) else 2  # quarters of the rest
+    least = 3 if is_other_drug else 2  # quarters of the rest
     return has_anchor and 4 * _weight(near) >= least * _weight(others)
 
 
