@@ -28,7 +28,7 @@ from safe_core.diagnosis.alignment import (
 )
 from safe_core.diagnosis.numbers_in_text import same
 from safe_core.diagnosis.reading import FULL, Clause, Fact, Reading, is_negative, read
-from safe_core.diagnosis.relations import affirming, key_of, sides
+from safe_core.diagnosis.relations import affirming, drugs, key_of, sides
 from safe_core.diagnosis.units import units_of
 
 Says = Literal["both", "said", "contradicted", "part", "absent"]
@@ -366,8 +366,7 @@ def _holds(found: Alignment, opposed: Sequence[Edit], clause: Clause) -> bool:
         return has_most and _is_as_wide(polar, found, clause) and not (is_alone and _is_long(clause))
     if not others:
         return not _is_long(clause)
-    is_other_drug = all(edit.kind == "replaced" for edit in opposed)
-    if is_other_drug and any(is_negative(edit.fact) for edit in kept):
+    if all(edit.fact.key in drugs() for edit in opposed) and any(is_negative(edit.fact) for edit in kept):
         return False  # that one drug does not help says nothing of another
     own = [edit for edit in kept if edit.other in clause.facts or edit.other is None]
     near = [edit for edit in own if any(_is_near(edit, each, clause) for each in opposed)]
@@ -375,7 +374,7 @@ def _holds(found: Alignment, opposed: Sequence[Edit], clause: Clause) -> bool:
         near = kept  # the clause speaks of it: the rest of the term counts wherever it is
     is_of_kind = any(edit.kind in {"rival", "opposite"} for edit in opposed)  # "atenolol 50 mg" for "metoprolol 50 mg"
     has_anchor = any(edit.fact.value is None for edit in near) or (bool(near) and is_of_kind)
-    least = 3 if is_other_drug else 2  # quarters of the rest
+    least = 3 if all(edit.kind == "replaced" for edit in opposed) else 2  # quarters of the rest
     return has_anchor and 4 * _weight(near) >= least * _weight(others)
 
 
