@@ -7,7 +7,7 @@ from functools import cache, cached_property
 from typing import Final, Literal, NamedTuple, get_args
 
 from safe_core.diagnosis.lexicon import rows
-from safe_core.diagnosis.reading import Clause, read
+from safe_core.diagnosis.reading import Clause, Reading, read
 from safe_core.diagnosis.units import units_of
 from safe_core.diagnosis.words import Word, words
 
@@ -18,8 +18,6 @@ KINDS: Final[tuple[MutantKind, ...]] = get_args(MutantKind)
 """What is altered, what people see first in front; `time` is clock times and days, a duration is a `number`."""
 
 _MOST_WORDS: Final = 100_000
-_LONGEST_SENTENCE: Final = 200  # words
-_SENTENCE_END: Final = re.compile(r"[.!?;]+[\"'”’)\]]*\s|\n")
 _SPOKEN: Final = re.compile(r"(?i)\b(?:I|you|we|me|us|my|your|our)\b")
 _SPOKEN_WITH_VOWEL = ("8", "11", "18")  # eight, eleven, eighteen
 _ARTICLES = ("a", "an")
@@ -62,18 +60,19 @@ class Cut:
         return [word.end for word in self.words]
 
     @cached_property
-    def clauses(self) -> list[Clause]:
-        """What it tells, clause by clause."""
-        return list(read(self.text).clauses)
+    def reading(self) -> Reading:
+        """What it tells."""
+        return read(self.text)
 
     @cached_property
     def _clause_ends(self) -> list[int]:
-        return [clause.end for clause in self.clauses]
+        return [clause.end for clause in self.reading.clauses]
 
     def clause(self, place: int) -> Clause | None:
         """Give the clause that a place is in; None where nothing is told."""
         number = bisect_right(self._clause_ends, place)
-        return self.clauses[number] if number < len(self.clauses) and self.clauses[number].start <= place else None
+        clauses = self.reading.clauses[number : number + 1]
+        return clauses[0] if clauses and clauses[0].start <= place else None
 
     def is_spoken(self, start: int, end: int) -> bool:
         """Tell whether a place is somebody's turn, or speaks to somebody."""
@@ -117,19 +116,11 @@ class Cut:
         """Tell whether a word ends with a "not" in short: "couldn't"."""
         return 0 <= at < len(self.words) and self.written(at)[-3:].lower() in {"n't", "n\u2019t"}
 
-    @cached_property
-    def _begins(self) -> list[int]:
-        """The numbers of the words that begin a sentence, and of the end."""
-        found = [0]
-        for at in range(1, len(self.words)):
-            if at - found[-1] == _LONGEST_SENTENCE or _SENTENCE_END.search(self.between(at)):
-                found.append(at)
-        return [*found, len(self.words)]
-
     def sentence(self, at: int) -> range:
         """Give the numbers of the words of the sentence that a word is in."""
-        number = bisect_right(self._begins, at)
-        return range(self._begins[number - 1], self._begins[number])
+        clause = self.clause(self.words[at].start)
+        own = self.reading.sentences[clause.sentence] if clause is not None else ()
+        return range(self.at(own[0].start), self.at(own[-1].end - 1) + 1) if own else range(at, at + 1)
 
     def altered(self, kind: MutantKind, first: int, last: int, after: str) -> Alteration:
         """Put words in the place of `first` to `last`, with the capital of what they replace, and "a" or "an" before.

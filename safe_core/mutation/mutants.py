@@ -6,9 +6,8 @@ scored again (contract.md, "Mutants").
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import islice
+from itertools import chain, islice
 from typing import Final, NamedTuple
 
 from safe_core.ceiling import NarratedCase
@@ -93,10 +92,16 @@ class MutatedCase:
 
     def suggestion(self, alteration: Alteration) -> str | None:
         """Give a phrase of the narrative, a sentence at most, with which one of the lists would catch a mutant."""
-        place = _Place.of(self._cut, alteration)
-        if not any(self._catching(whole, alteration) for whole in place.wholes):
+        cut, first = self._cut, self._cut.at(alteration.start)
+        sentence = cut.sentence(first)
+        whole = cut.written(sentence[0], sentence[-1])
+        stop = _STOP.match(cut.text, cut.words[sentence[-1]].end)  # "at 2." is not in "at 20."
+        wholes = [whole, whole + stop[0]] if stop else [whole]
+        if not any(self._catching(each, alteration) for each in wholes):
             return None  # and so does no part of it
-        return next((phrase for phrase in place.phrases() if self._catching(phrase, alteration)), None)
+        last = max(first, min(cut.at(alteration.end - 1), sentence[-1]))
+        phrases = chain(_phrases(cut, sentence, first, last), wholes)
+        return next(phrase for phrase in phrases if self._catching(phrase, alteration))
 
     def _catching(self, phrase: str, alteration: Alteration) -> tuple[Criterion, ...]:
         """Give the criteria in whose lists, which must not have it already, a phrase catches a mutant."""
@@ -172,39 +177,9 @@ def _lacking(expectations: Expectations, narrative: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(term for term in required if normalise(term) not in text))
 
 
-# --- what would catch a survivor --------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """The words `first` to `last` of a sentence, which are altered."""
-
-    cut: Cut
-    sentence: range
-    first: int
-    last: int
-
-    @classmethod
-    def of(cls, cut: Cut, alteration: Alteration) -> "_Place":
-        first = cut.at(alteration.start)
-        if first == len(cut.words):
-            raise ValueError("an alteration of no word")
-        sentence = cut.sentence(first)
-        last = max(first, min(cut.at(alteration.end - 1), sentence[-1]))
-        return cls(cut, sentence, first, last)
-
-    @property
-    def wholes(self) -> tuple[str, str]:
-        """The sentence, without its full stop and with it: "at 2." is not in "at 20."."""
-        start, end = self.cut.words[self.sentence[0]].start, self.cut.words[self.sentence[-1]].end
-        stop = _STOP.match(self.cut.text, end)
-        return self.cut.text[start:end], self.cut.text[start : stop.end() if stop else end]
-
-    def phrases(self) -> Iterator[str]:
-        """Give all phrases that hold the place, the shortest first, and of these the one that begins there."""
-        least, most = self.sentence[0], self.sentence[-1]
-        for length in range(max(_LEAST_WORDS, self.last - self.first + 1), len(self.sentence) + 1):
-            for first in range(min(self.first, most - length + 1), max(least, self.last - length + 1) - 1, -1):
-                if self.cut.folded(first + length - 1) not in usage()["no end"]:
-                    yield self.cut.written(first, first + length - 1)
-        yield self.wholes[1]
+def _phrases(cut: Cut, sentence: range, first: int, last: int) -> Iterator[str]:
+    """Give all phrases of a sentence that hold some words, the shortest first, of these the one that begins there."""
+    for length in range(max(_LEAST_WORDS, last - first + 1), len(sentence) + 1):
+        for begin in range(min(first, sentence[-1] - length + 1), max(sentence[0], last - length + 1) - 1, -1):
+            if cut.folded(begin + length - 1) not in usage()["no end"]:
+                yield cut.written(begin, begin + length - 1)

@@ -1,6 +1,6 @@
 """Alterations that take a denial out of a narrative, or put one in, where grammar decides how (the rest: `turned`)."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from typing import Final, NamedTuple
 
@@ -11,63 +11,44 @@ from safe_core.diagnosis.words import word_set
 from safe_core.mutation.alteration import Alteration, Cut, usage
 from safe_core.mutation.turned import pairs
 
-_Rule = Callable[[Cut, int], Alteration | None]
-_LONGEST_PHRASE: Final = 6
+_UNTIL: Final = 12  # words behind a "not" in which an "until" says when
 _NO_NUMBER: Final = word_set("more less fewer later earlier sooner better worse one longer")
+_IN_TABLE: Final = word_set("cant wont cannot")
 _HYPHENS: Final = frozenset(("-", "\u2010", "\u2011"))
 
 
 def negations(cut: Cut) -> Iterator[Alteration]:
     """Take out each denial of a narrative, and put one before each claim that has none."""
     for at in range(len(cut.words)):
-        removed = next((altered for rule in _REMOVED_BY if (altered := rule(cut, at))), None)
-        yield from (altered for altered in (removed, _added(cut, at)) if altered)
+        last, after = _affirmed(cut, at)
+        if after is not None:
+            yield cut.altered("negation_removed", at, last, after)
+        if added := _added(cut, at):
+            yield added
 
 
-# --- taken out --------------------------------------------------------------------------------------------------------
-
-
-def _not(cut: Cut, at: int) -> Alteration | None:
-    """Leave out "not"; "not given until 18:00" says when."""
-    is_late = "until" in map(cut.folded, range(at + 1, at + 2 * _LONGEST_PHRASE))
-    is_denial = cut.folded(at) in {"not", "never"} and cut.denies(at) and cut.folded(at + 1) != "yet"
-    return cut.altered("negation_removed", at, at, "") if is_denial and not is_late else None
-
-
-def _not_short(cut: Cut, at: int) -> Alteration | None:
-    """Make "has" of "hasn't"; the table has "can't" and "won't"."""
-    is_in_table = cut.folded(at) in {"cant", "wont", "cannot"}
-    rest = cut.written(at)[:-3] if cut.is_short_not(at) and cut.folded(at + 2) != "until" else ""
-    return cut.altered("negation_removed", at, at, rest) if rest and not is_in_table else None
-
-
-def _no(cut: Cut, at: int) -> Alteration | None:
-    """Leave out the "no" of "no fracture", and make "yes" of "no"."""
-    following = cut.folded(at + 1)
-    if cut.folded(at) != "no" or not cut.denies(at):
-        return None
-    if not cut.touches(at + 1):
-        return cut.altered("negation_removed", at, at, "yes")
-    is_number = following in _NO_NUMBER or following[:1].isdecimal()
-    return None if is_number else cut.altered("negation_removed", at, at, "")
-
-
-def _non(cut: Cut, at: int) -> Alteration | None:
-    """Make "displaced" of "non-displaced"."""
-    is_part = cut.folded(at) == "non" and cut.between(at + 1) in _HYPHENS
-    return cut.altered("negation_removed", at, at + 1, cut.written(at + 1)) if is_part else None
-
-
-_REMOVED_BY: Final[tuple[_Rule, ...]] = (_not, _not_short, _no, _non)
-
-# --- put in -----------------------------------------------------------------------------------------------------------
+def _affirmed(cut: Cut, at: int) -> tuple[int, str | None]:
+    """Give the last word of a denial, and what stands for it where it is taken out; None where there is none."""
+    folded, following = cut.folded(at), cut.folded(at + 1)
+    is_late = "until" in map(cut.folded, range(at + 1, at + _UNTIL))
+    if folded == "non" and cut.between(at + 1) in _HYPHENS:
+        return at + 1, cut.written(at + 1)
+    if not cut.denies(at) or is_late:
+        return at, None
+    if folded == "no" and not cut.touches(at + 1):
+        return at, "yes"
+    if folded == "no":
+        return at, None if following in _NO_NUMBER or following[:1].isdecimal() else ""
+    if folded in {"not", "never"}:
+        return at, None if following == "yet" else ""
+    rest = cut.written(at)[:-3] if cut.is_short_not(at) and folded not in _IN_TABLE else ""
+    return at, rest or None
 
 
 class _Claim(NamedTuple):
-    """Words that claim something, and what denies it ("{}" is the word).
+    """Words that claim something, and what denies it ("{}" is the word); an article behind them may go.
 
-    They are a class of usage.tsv or given here. Before or behind them stands a word of another class, or none of it; an
-    article before which they stand goes.
+    Before them, or behind them, stands one of some words, or none of them.
     """
 
     words: frozenset[str]

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Final
 
 from safe_core.diagnosis import relations
@@ -10,11 +10,11 @@ from safe_core.diagnosis.alignment import Edit, Term, align, term_of
 from safe_core.diagnosis.numbers_in_text import rival
 from safe_core.diagnosis.reading import Clause, Fact, is_negative, read
 from safe_core.diagnosis.units import units_of
-from safe_core.diagnosis.words import stem, word_set
+from safe_core.diagnosis.words import stem
 from safe_core.matching_rule import normalise
 
 _KEPT: Final = frozenset(("same", "form"))
-_COUNTING: Final = word_set(
+_COUNTING_WORDS: Final = (
     "new old last next always often usual routine occasional occasionally sometimes several few couple many much more "
     "most little slightly early earlier late later before after since until while recent current currently today again "
     "past previous prior both able unable difficulty trouble good better best fine same full complete entire whole "
@@ -22,6 +22,7 @@ _COUNTING: Final = word_set(
     "put apply place make produce cause lead help advise discuss explain review tell try want"
 )
 """Weak words that say when, how often, how much, how well or what is done; the others may be left out."""
+_COUNTING: Final = frozenset(map(stem, _COUNTING_WORDS.split()))
 _SPOKEN: Final = re.compile(
     r"(?<![\w-])(?:I|you|your|yours|we|us|our|me|my|mine|um|uh|uhm|hm+|mm-hmm|okay|yeah|yep|nope|wow|gon|gonna|wan|wanna"
     r"|got|gotta|kind of|sort of|kinda|sorta|like|just|really|actually|basically|pretty|stuff|lots?|guys?|maybe|know"
@@ -45,11 +46,6 @@ _PAST: Final = frozenset(("past",))
 _DOUBTS: Final = frozenset(("unsure", "supposed", "theirs", "asked"))
 
 
-@cache
-def _counting() -> frozenset[str]:
-    return frozenset(map(stem, _COUNTING))
-
-
 @lru_cache(maxsize=512)
 def clauses_of(*texts: str) -> tuple[Clause, ...]:
     """Read some texts, each for itself."""
@@ -67,7 +63,7 @@ def is_needed(fact: Fact) -> bool:
         return True
     if is_negative(fact):
         return fact.key not in relations.going()
-    return not fact.statuses <= _PAST or fact.key in relations.going() | _counting()
+    return not fact.statuses <= _PAST or fact.key in relations.going() | _COUNTING
 
 
 def is_held(edit: Edit) -> bool:

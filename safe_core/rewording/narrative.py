@@ -5,13 +5,14 @@ has too come first; then the nearest places of the narrative.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Final, NamedTuple
 
 from safe_core.diagnosis.alignment import Term, align, term_of
+from safe_core.diagnosis.answers import answer
 from safe_core.diagnosis.reading import Clause, Fact
 from safe_core.diagnosis.relations import sides, weak
 from safe_core.matching_rule import normalise
@@ -76,16 +77,16 @@ class Narrative:
 
     def tells(self, phrase: str) -> bool:
         """Tell whether it says what another narrative says in these words, and does not deny it."""
-        return self._phrases.tells(phrase)
+        return self.has(phrase) and answer(phrase, [self.text]).says == "said"
 
     def _cover(self, wanted: "_Wanted", read: str | None) -> tuple[Stretch, ...]:
         """Choose a few phrases that hold all that is needed, the largest first; nothing if they do not."""
         left, chosen = set(wanted.groups), list[Stretch]()
         while left and len(chosen) < MOST_PHRASES:
-            useful = [(each, wanted.whole(each, left)) for each in wanted.windows]
+            useful = [(each, {group for group in left if group <= each.held}) for each in wanted.windows]
             useful.sort(key=lambda each: (-len(each[1]), -len(each[0].held), each[0].last.end - each[0].first.start))
             found = ((self._stretch(wanted, each, read), groups) for each, groups in useful[:_MOST_TRIED] if groups)
-            stretch, groups = next((each for each in found if each[0]), (None, frozenset()))
+            stretch, groups = next((each for each in found if each[0]), (None, set()))
             if stretch is None:
                 return ()
             chosen.append(stretch)
@@ -101,18 +102,14 @@ class Narrative:
     def _may_replace(self, wanted: "_Wanted", whole: Stretch, read: str | None) -> bool:
         """Tell whether a phrase can stand alone: no mere values, no single everyday word, and no speech."""
         phrase = self.text[whole.start : whole.end]
-        words = [fact for fact in self._phrases.facts(whole.start, whole.end) if not answers_how_much(fact)]
-        is_single = " " not in phrase
-        if is_single and (len(phrase) < _LONG_WORD or wanted.words > 1):
-            return False
-        has_word = is_single or any(fact.tells for fact in words)
+        if " " not in phrase:
+            has_word = len(phrase) >= _LONG_WORD and wanted.words == 1
+        else:
+            facts = self._phrases.facts(whole.start, whole.end)
+            has_word = any(fact.tells and not answers_how_much(fact) for fact in facts)
         is_there = read is None or _stands_in(normalise(phrase), read)
-        return (
-            has_word
-            and is_there
-            and is_written(phrase)
-            and not asks_more(wanted.term, phrase, is_said=read is not None)
-        )
+        is_fit = has_word and is_there and is_written(phrase)
+        return is_fit and not asks_more(wanted.term, phrase, is_said=read is not None)
 
     def _end_of_noun(self, sentence: Sentence, last: Fact) -> int:
         """Go on from an adjective to its noun: "examination revealing normal | tone"."""
@@ -159,11 +156,6 @@ class _Wanted:
 
     def _is_word(self, at: int) -> bool:
         return self.term.facts[at].tells and not answers_how_much(self.term.facts[at])
-
-    @staticmethod
-    def whole(window: _Window, groups: Iterable[frozenset[int]]) -> frozenset[frozenset[int]]:
-        """Give the groups that a window holds."""
-        return frozenset(group for group in groups if group <= window.held)
 
     @cached_property
     def lacking(self) -> list[Fact]:

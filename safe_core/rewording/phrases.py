@@ -10,10 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from safe_core.diagnosis.answers import answer
 from safe_core.diagnosis.reading import MAX_WORDS, Clause, Fact, read
 from safe_core.diagnosis.words import words
-from safe_core.matching_rule import normalise
 
 _MOST_WIDER: Final = 10  # words by which a phrase is widened
 _PARTS_WORDS: Final = re.compile(r"[\s,;:()\[\]\"“”]")
@@ -71,10 +69,6 @@ class Phrases:
         first = bisect_left(self._facts, start, key=lambda fact: fact.start)
         last = bisect_left(self._facts, end, key=lambda fact: fact.start)
         return [fact for fact in self._facts[first:last] if fact.end <= end]
-
-    def tells(self, phrase: str) -> bool:
-        """Tell whether it says what another narrative says in these words, and does not deny it."""
-        return normalise(phrase) in normalise(self.text) and answer(phrase, [self.text]).says == "said"
 
     def whole(self, sentence: Sentence, start: int, end: int) -> Stretch | None:
         """Widen a place of a sentence until it is whole; None where it does not get so."""

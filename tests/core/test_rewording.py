@@ -174,7 +174,12 @@ WEAKER: list[tuple[str, str]] = [
     ("Left knee pain. Small effusion of the elbow.", "small effusion of left knee"),
     # a value of several digits would be found in a longer one
     ("8-hour wait.", "wait of 8 hours"),
+    # what is done is lost
+    ("Consent for the scan.", "consent for the scan was obtained"),
     # nobody writes what people say to each other
+    ("the pressure was 140 over 85 then", "pressure of 140/85"),
+    ("a score of two out of 9 was given", "score of 2/9"),
+    ("the calf is nice and soft", "calf soft"),
     ("so you take it at twenty milligrams of lisinopril", "lisinopril 20 mg"),
     ("it's um the left ankle , swollen", "swollen left ankle"),
     ("the ankle on your left side is swollen", "swollen left ankle"),
