@@ -112,12 +112,12 @@ def _sided(edit: Edit, following: Sequence[Edit], clauses: Sequence[Clause]) -> 
     noun = next(
         (each.other for each in following if each.kind in KEPT and each.fact.key not in relations.sides()), None
     )
-    beside = [fact for clause in clauses for fact in _sides_of(noun, clause)]
+    beside = [fact for clause in clauses for fact in sides_of(noun, clause)]
     is_there = not beside or any(fact.key == edit.fact.key for fact in beside)
     return edit if is_there else Edit("rival", edit.fact, beside[0])
 
 
-def _sides_of(noun: Fact | None, clause: Clause) -> Iterator[Fact]:
+def sides_of(noun: Fact | None, clause: Clause) -> Iterator[Fact]:
     """Give the side before each mention of a word."""
     for at, fact in enumerate(clause.facts):
         if noun is not None and fact.key == noun.key:

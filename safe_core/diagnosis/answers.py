@@ -24,6 +24,7 @@ from safe_core.diagnosis.alignment import (
     kin_of,
     related,
     segment_of,
+    sides_of,
     term_of,
 )
 from safe_core.diagnosis.numbers_in_text import same
@@ -184,7 +185,9 @@ def answer_in(term: Term, texts: Texts) -> Answer:
     near = texts.near(term)
     best, place, sentences = _nearest(term, texts, near)
     is_said = _is_said(best) and place is not None and _is_of_one_piece(term, best, texts.facts_at(place))
-    against, edits = next(_contradictions(term, texts, near, is_said=is_said), (None, ()))
+    against, edits = next(_contradictions(term, texts, near, best if is_said else None), (None, ()))
+    if not is_said and against is None:
+        against, edits = _other_side(term, texts, best)
     if against and (_is_patched(against, place, texts, term) or _has_more(edits, best.edits)):
         is_said = False
     says: Says = "part" if best.share >= _PART else "absent"
@@ -213,11 +216,11 @@ def _nearest(term: Term, texts: Texts, near: Sequence[int]) -> tuple[Alignment, 
 
 def _has_more(against: Sequence[Edit], best: Sequence[Edit]) -> bool:
     """Tell whether the clause that contradicts a term lacks nothing of it, while what says it lacks something."""
-    return not _lacks(against) and _lacks(best)
+    return bool(_lacking(best)) and not _lacking(against)
 
 
-def _lacks(edits: Sequence[Edit]) -> bool:
-    return any(edit.kind == "missing" for edit in edits)
+def _lacking(edits: Sequence[Edit]) -> list[Fact]:
+    return [edit.fact for edit in edits if edit.kind == "missing"]
 
 
 def _is_patched(against: Place, place: Place | None, texts: Texts, term: Term) -> bool:
@@ -301,7 +304,7 @@ def _roles(text: str, facts: Sequence[Fact]) -> dict[int, str]:
 
 
 def _contradictions(
-    term: Term, texts: Texts, near: Sequence[int], *, is_said: bool
+    term: Term, texts: Texts, near: Sequence[int], said: Alignment | None
 ) -> Iterator[tuple[Place, tuple[Edit, ...]]]:
     """Give the clauses that contradict a term; of one that is said, only those that have all the rest of it."""
     for number in near:
@@ -313,9 +316,10 @@ def _contradictions(
                 for edit in found.edits
                 if is_opposed(edit) and not _is_there_too(edit, clauses) and _is_of_term(edit, found)
             ]
-            if opposed and not is_said and not _holds(found, opposed, clause):
+            if opposed and (said is None or _lacking(said.edits)) and not _holds(found, opposed, clause):
                 found, opposed = _widened(term, found, clause, texts.around(number))
-            if opposed and _holds(found, opposed, clause) and (not is_said or _is_whole(found, opposed, clause)):
+                opposed = [edit for edit in opposed if said is None or edit.fact in _lacking(said.edits)]
+            if opposed and _holds(found, opposed, clause) and (not said or _is_whole(found, opposed, clause)):
                 yield Place(text, clause.start, clause.end), found.edits
 
 
@@ -354,6 +358,27 @@ def _is_there_too(edit: Edit, clauses: Sequence[Clause]) -> bool:
     return edit.kind == "value" and any(fact.value is not None and same(value, fact.value) for fact in facts)
 
 
+def _other_side(term: Term, texts: Texts, best: Alignment) -> tuple[Place | None, tuple[Edit, ...]]:
+    """Give the clause that has another side of what the term names, if none has the term's own, and most is there."""
+    for side, noun in zip(term.facts, term.facts[1:], strict=False):
+        rest = [edit for edit in best.edits if edit.fact.tells and edit.fact is not side]
+        kept = [edit for edit in rest if edit.kind in KEPT]
+        if side.key not in sides() or noun.key in sides() or 3 * _weight(kept) < 2 * _weight(rest):
+            continue
+        found = [
+            (text, clause, beside)
+            for text, clauses in (texts.sentences[number] for number in texts.holding.get(noun.key, ()))
+            for clause in clauses
+            for beside in sides_of(noun, clause)
+            if not beside.statuses
+        ]
+        if found and not any(beside.key in {side.key, key_of("bilateral")} for _, _, beside in found):
+            text, clause, beside = found[0]
+            edits = [Edit("rival", side, beside) if edit.fact is side else edit for edit in best.edits]
+            return Place(text, clause.start, clause.end), tuple(edits)
+    return None, ()
+
+
 def _holds(found: Alignment, opposed: Sequence[Edit], clause: Clause) -> bool:
     """Tell whether a clause speaks of the same thing: it has half of the term beside what is opposed, and near it."""
     polar = [edit for edit in opposed if edit.kind in {"negated", "undone"}]
@@ -362,7 +387,8 @@ def _holds(found: Alignment, opposed: Sequence[Edit], clause: Clause) -> bool:
     if polar:
         others = [edit for edit in found.edits if edit not in polar and edit.fact.tells]
         is_alone = sum(edit.fact.tells for edit in found.edits) == 1 and "denied" in polar[0].fact.statuses
-        has_most = 3 * (_weight(polar) + _weight(kept)) >= 2 * (_weight(polar) + _weight(others))
+        things = [edit for edit in others if edit in kept or not _is_dose(edit.fact)]  # what is stopped has none
+        has_most = 3 * (_weight(polar) + _weight(kept)) >= 2 * (_weight(polar) + _weight(things))
         return has_most and _is_as_wide(polar, found, clause) and not (is_alone and _is_long(clause))
     if not others:
         return not _is_long(clause)
@@ -376,6 +402,10 @@ def _holds(found: Alignment, opposed: Sequence[Edit], clause: Clause) -> bool:
     has_anchor = any(edit.fact.value is None for edit in near) or (bool(near) and is_of_kind)
     least = 3 if all(edit.kind == "replaced" for edit in opposed) else 2  # quarters of the rest
     return has_anchor and 4 * _weight(near) >= least * _weight(others)
+
+
+def _is_dose(fact: Fact) -> bool:
+    return fact.value is not None and fact.value.kind in {"quantity", "frequency"}
 
 
 def _weight(edits: Sequence[Edit]) -> int:
@@ -418,7 +448,10 @@ def _is_as_wide(polar: Sequence[Edit], found: Alignment, clause: Clause) -> bool
             if any(fact.key not in matched for fact in segment_of(edit.other, [clause])):
                 return False
         elif any(
-            each.kind == "missing" and each.fact.tells and each.fact.segment == edit.fact.segment
+            each.kind == "missing"
+            and each.fact.tells
+            and each.fact.segment == edit.fact.segment
+            and not ("undone" in each.fact.statuses and _is_dose(each.fact))
             for each in found.edits
         ):
             return False
