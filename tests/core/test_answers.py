@@ -71,6 +71,13 @@ CONTRADICTED = [
     ("MRI of the knee", "No MRI of the knee."),
     ("denies chest pain", "[doctor] any chest pain ? [patient] yes"),
     ("fever", "[doctor] any fever ? [patient] no"),
+    ("dizziness and blurred vision", "He is dizzy. Denies blurred vision."),  # the rest is in the sentence before
+    ("fracture of the left wrist", "It was the right wrist. The x-ray showed a fracture."),  # or in the one after
+    ("left ankle sprain", "Right ankle: swollen. She walks with a cane. The sprain will heal."),  # the only side
+    ("furosemide 40 mg twice daily", "Furosemide was stopped."),  # of whatever dose
+    ("further falls", "A fall in March. She denies additional falls."),  # the clause with more of the term
+    ("dose was lowered", "I will raise the dose, okay?"),  # no question
+    ("Phalen test positive", "The Phalen test is negative."),
 ]
 CONTRADICTED += [
     ("right calf 38 cm", "Right calf 35 cm, left calf 38 cm."),  # the value is of the other side
@@ -105,6 +112,7 @@ ABSENT = [
     ("knee pain", "[doctor] any knee pain ? [doctor] i will look at your hand"),  # asked and not answered
     ("pneumonia of the left lung", "Consider pneumonia of the left lung."),
     ("denies pain", "She denies knee pain."),  # a narrower denial does not say a more general one
+    ("Phalen test positive on the left", "Bruise on the left, no injury."),  # a denial of something else
 ]
 BOTH = [
     ("potassium 5.6", "Potassium of 5.6. The potassium was 3.6."),
@@ -143,6 +151,7 @@ MIRRORS = [
     ("lisinopril 10 mg", "10 mg of lisinopril, and 20 mg of atorvastatin."),
     ("has a cough", "No fever, but she coughs."),
     ("potassium 5.6", "Potassium of 5.6; last year it was 4.1."),
+    ("left knee pain", "Pain in the left knee. The right knee is normal."),  # the term's own side is there, too
 ]
 
 
