@@ -68,7 +68,7 @@ def _of_note(kind: str, encounter: str, note: str) -> Iterator[Change]:
     for sentence in sentences(note):
         for clause in _CLAUSE.split(sentence):
             words = clause.split()
-            if not _LEAST_WORDS <= len(words) <= _MOST_WORDS or note.count(clause) != 1:
+            if not _LEAST_WORDS <= len(words) <= _MOST_WORDS or normalise(note).count(normalise(clause)) != 1:
                 continue
             if (changed := _changed(kind, clause)) is not None:
                 name = f"{kind}/{encounter}/{words[0]}"

@@ -33,7 +33,7 @@ from safe_core.diagnosis.doubtful_hits import (
     doubtful_hits,
 )
 from safe_core.diagnosis.joined_text import occurrences
-from safe_core.diagnosis.misses import Fields, Narrative, explain, with_narrative
+from safe_core.diagnosis.misses import Fields, ReadNarrative, explain, with_narrative
 from safe_core.diagnosis.output_texts import asked_criteria, texts_of
 from safe_core.diagnosis.reading import read
 from safe_core.expectations import Expectations, prepare
@@ -86,7 +86,7 @@ def diagnose(
     """
     details = score(prepare(expectations), output, DEFAULT_POLICY.default).details
     texts = texts_of(output)
-    told = Narrative(narrative)
+    told = ReadNarrative(narrative)
     reader = cache(read)  # both criteria read the summary
     asked = asked_criteria(not_asked_for)
     fields: dict[Literal["CR", "AC"], Fields] = {

@@ -293,13 +293,15 @@ def _generalised(edits: Sequence[Edit], clauses: Sequence[Clause]) -> Iterator[E
         and all(fact in others for fact in segment_of(head.other, clauses))
     )
     is_narrowed = head is not None and head.other is not None and _is_narrowed(head.other, others, clauses)
-    is_denied = any(edit.kind in KEPT and edit.other is not None and is_negative(edit.other) for edit in denied)
+    kept = [edit.other for edit in denied if edit.kind in KEPT and edit.other is not None and is_negative(edit.other)]
+    denying = {clause.sentence for clause in clauses if any(fact in clause.facts for fact in kept)}
+    there = [fact for clause in clauses if clause.sentence in denying for fact in clause.facts]
     for edit in edits:
         if is_general and edit.kind == "missing" and is_negative(edit.fact) and edit.fact.value is None:
             yield edit._replace(kind="general")
         elif is_narrowed and edit is head and edit.kind in KEPT:
             yield edit._replace(kind="weaker")
-        elif is_denied and edit.kind == "negated" and is_negative(edit.fact):
+        elif edit.kind == "negated" and is_negative(edit.fact) and edit.other in there:
             yield edit._replace(kind="same")  # what is denied of it: "the wound is free of infection"
         else:
             yield edit

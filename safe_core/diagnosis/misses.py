@@ -22,7 +22,7 @@ from safe_core.diagnosis.joined_text import JoinedText
 from safe_core.diagnosis.languages import is_read
 from safe_core.diagnosis.output_texts import READ_BY, FieldText, OutputText, field_texts
 from safe_core.diagnosis.reading import Reading, read
-from safe_core.diagnosis.tables import Found, kind_row, verdict_row
+from safe_core.diagnosis.tables import Nearest, kind_row, verdict_row
 from safe_core.matching_rule import normalise
 
 _MOST_PLACES = 20  # in fields that a criterion does not read where a term is looked for
@@ -80,7 +80,7 @@ class Fields:
 
 
 @dataclass(frozen=True)
-class Narrative:
+class ReadNarrative:
     """The narrative of a case, read once; nothing is known of it if there is none."""
 
     text: str | None
@@ -100,7 +100,7 @@ class Narrative:
         return normalise(self.text or "")
 
 
-def explain(criterion: Literal["CR", "AC"], text: str, fields: Fields, narrative: Narrative) -> Miss:
+def explain(criterion: Literal["CR", "AC"], text: str, fields: Fields, narrative: ReadNarrative) -> Miss:
     """Explain a missed term."""
     term = term_of(text)
     said = answer_in(term, fields.facts)
@@ -114,7 +114,7 @@ def explain(criterion: Literal["CR", "AC"], text: str, fields: Fields, narrative
     passages = elsewhere or fields.passages(said.against or said.place)
     passage = passages[0] if passages else None
     found = " ".join(fields.text_of(each)[each.start : each.end] for each in passages)
-    kind = kind_row(Found(text, output, said.deciding, found, said.sentences))
+    kind = kind_row(Nearest(text, output, said.deciding, found, said.sentences))
     return Miss(
         criterion=criterion,
         term=text,
@@ -137,7 +137,7 @@ def explain(criterion: Literal["CR", "AC"], text: str, fields: Fields, narrative
     )
 
 
-def with_narrative(found: Occurrence, narrative: Narrative) -> Occurrence:
+def with_narrative(found: Occurrence, narrative: ReadNarrative) -> Occurrence:
     """Say of a required term that was found what the narrative says of it; one that is there verbatim is not read."""
     if found.criterion == "AH":
         return found
@@ -166,7 +166,7 @@ def _elsewhere(term: Term, said: Answer, fields: Fields, also_in: Sequence[Passa
     return fields.claims[place.text].passages(place.start, place.end), claimed.share
 
 
-def _narrative_says(term: Term, narrative: Narrative) -> tuple[NarrativeSays, Answer | None]:
+def _narrative_says(term: Term, narrative: ReadNarrative) -> tuple[NarrativeSays, Answer | None]:
     if narrative.facts is None:
         return "unknown", None
     told = answer_in(term, narrative.facts)
@@ -181,7 +181,7 @@ def _narrative_says(term: Term, narrative: Narrative) -> tuple[NarrativeSays, An
     return ("silent" if told.says == "absent" and told.cover < _SILENT else "partly"), told
 
 
-def _has_it_too(said: Answer, narrative: Narrative) -> bool:
+def _has_it_too(said: Answer, narrative: ReadNarrative) -> bool:
     """Tell whether the narrative also says what the output says instead of the term."""
     instead = tuple(
         edit.other._replace(weight=edit.fact.weight)
@@ -205,7 +205,7 @@ def _missing_words(text: str, said: Answer) -> tuple[str, ...]:
 
 
 def _evidence(
-    said: Answer, fields: Fields, told: Answer | None, narrative: Narrative, elsewhere: Sequence[Passage]
+    said: Answer, fields: Fields, told: Answer | None, narrative: ReadNarrative, elsewhere: Sequence[Passage]
 ) -> list[Evidence]:
     """Quote the place of the output that has most of the term, what contradicts it if that is elsewhere, and the
     narrative's."""

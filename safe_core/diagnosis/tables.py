@@ -174,7 +174,7 @@ def verdict_row(output: OutputSays, narrative: NarrativeSays, *, has_it_too: boo
     )
 
 
-class Found(NamedTuple):
+class Nearest(NamedTuple):
     """What was found of a missed term: the edits of the place that decides, its text, and over how many sentences."""
 
     term: str
@@ -188,30 +188,30 @@ class KindRow(NamedTuple):
     """A kind of miss, when it is one, and that in words."""
 
     kind: Kind
-    holds: Callable[[Found], bool]
+    holds: Callable[[Nearest], bool]
     why: str
     example: Example
 
 
-def _has(*kinds: str) -> Callable[[Found], bool]:
+def _has(*kinds: str) -> Callable[[Nearest], bool]:
     return lambda found: any(edit.kind in kinds and edit.fact.tells for edit in found.edits)
 
 
-def _is_form(found: Found) -> bool:
+def _is_form(found: Nearest) -> bool:
     term, passage = (run_together(words(text, 64)).text for text in (found.term, found.passage))
     return found.says == "said" and term in passage
 
 
-def _is_in_order(found: Found) -> bool:
+def _is_in_order(found: Nearest) -> bool:
     places = [edit.other.start for edit in found.edits if edit.other is not None and edit.fact.tells]
     return found.says == "said" and places == sorted(places) and all(map(is_said_alike, found.edits))
 
 
-def _is(*answers: OutputSays) -> Callable[[Found], bool]:
+def _is(*answers: OutputSays) -> Callable[[Nearest], bool]:
     return lambda found: found.says in answers
 
 
-def _opposes(*kinds: str) -> Callable[[Found], bool]:
+def _opposes(*kinds: str) -> Callable[[Nearest], bool]:
     return lambda found: found.says in {"contradicted", "both"} and _has(*kinds)(found)
 
 
@@ -279,6 +279,6 @@ KIND_ROWS: Final = (
 )
 
 
-def kind_row(found: Found) -> KindRow:
+def kind_row(found: Nearest) -> KindRow:
     """Give the row that decides the kind of a miss."""
     return next(row for row in KIND_ROWS if row.holds(found))

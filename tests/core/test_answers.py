@@ -85,6 +85,12 @@ CONTRADICTED += [
     ("severe mitral stenosis", "A mild mitral stenosis."),
     ("paracetamol 1 g at 08:00", "Paracetamol 1 g at 10:00, ibuprofen 400 mg at 08:00."),
 ]
+CONTRADICTED += [
+    (
+        "denies needing steroids for her asthma",
+        "She denies asthma at night. She reports needing steroids for her asthma.",
+    ),
+]
 PART = [
     ("the rash after the amoxicillin", "Amoxicillin after the rash."),  # the other way round
     ("a headache before the fit", "A fit before the headache."),
