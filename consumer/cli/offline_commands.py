@@ -38,6 +38,7 @@ def score_(
     max_vacuous: options.MaxVacuous = None,
     max_mismatches: options.MaxMismatches = None,
     max_near_violations: options.MaxNearViolations = None,
+    max_unsupported: options.MaxUnsupported = None,
     max_doubtful: options.MaxDoubtful = None,
     min_mean: options.MinMean = None,
     min_pass_rate_of: options.MinPassRateOf = None,
@@ -62,7 +63,7 @@ def score_(
 
     at_most = (
         max_violations, max_missing, max_failed_generations, max_vacuous, max_mismatches, max_near_violations,
-        max_doubtful,
+        max_unsupported, max_doubtful,
     )  # fmt: skip
     loaded = load(config=config_file, ah_strict=strict_ah or None)
     request = ScoreRequest(
@@ -93,6 +94,7 @@ def gate(
     max_vacuous: options.MaxVacuous = None,
     max_mismatches: options.MaxMismatches = None,
     max_near_violations: options.MaxNearViolations = None,
+    max_unsupported: options.MaxUnsupported = None,
     max_doubtful: options.MaxDoubtful = None,
     min_mean: options.MinMean = None,
     min_pass_rate_of: options.MinPassRateOf = None,
@@ -114,7 +116,7 @@ def gate(
 
     at_most = (
         max_violations, max_missing, max_failed_generations, max_vacuous, max_mismatches, max_near_violations,
-        max_doubtful,
+        max_unsupported, max_doubtful,
     )  # fmt: skip
     asked = Gate.asked(min_pass_rate, fail_on, confidence, conditions((*at_most, min_mean, min_pass_rate_of)))
     return gate_command(report, asked or NO_CASE_FAILS)

@@ -116,6 +116,7 @@ MaxMismatches = Annotated[int | None, _at_most("outputs made from another narrat
 MaxNearViolations = Annotated[
     int | None, _at_most("near violations (forbidden terms that a question has in another form)")
 ]
+MaxUnsupported = Annotated[int | None, _at_most("values that an output has and its narrative does not")]
 MaxDoubtful = Annotated[
     int | None, _at_most("doubtful hits (terms that were found, but that the text may not really state)")
 ]

@@ -39,7 +39,9 @@ class AnswerFilter:
         for test_id, each in run.explanations.items():
             if misses := tuple(filter(self.has, each.diagnosis.misses)):
                 kept[test_id] = replace(each, diagnosis=replace(each.diagnosis, misses=misses, occurrences=()))
-        cases = [replace(case, doubtful=(), near=()) if case.test_id in kept else case for case in run.cases]
+        cases = [
+            replace(case, doubtful=(), near=(), unsupported=()) if case.test_id in kept else case for case in run.cases
+        ]
         return replace(run, cases=cases, explanations=kept)
 
 

@@ -95,6 +95,7 @@ _KINDS: Final[Mapping[str, _Kind]] = {
     "--max-vacuous": _Kind("vacuous.all", _count, "case{s} with nothing at all to check"),
     "--max-mismatches": _Kind("input_mismatches", _count, "output{s} made from another narrative"),
     "--max-near-violations": _Kind("near_violations", _count, "near violation{s}"),
+    "--max-unsupported": _Kind("unsupported.nowhere", _count, "value{s} that the narrative does not have"),
     "--max-doubtful": _Kind("doubtful_hits", _count, "doubtful hit{s}"),
     "--min-mean": _Kind("mean_scores.{name}", _share, "mean {name}", Scores._fields, compare_decimals),
     "--min-pass-rate-of": _Kind("pass_rates.{name}", _share, "pass rate of {name}", _RATES),

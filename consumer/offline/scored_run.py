@@ -24,8 +24,10 @@ from safe_core import (
 from safe_core.diagnosis import Diagnosis, DoubtfulHit
 from safe_core.lenient_scores import RECALLED, Lenient, MarksTotal, by_term
 from safe_core.near_violations import NearViolation
+from safe_core.unsupported import Unsupported
 
 Outcome = Literal["found", "missing", "used"]
+Remarked = DoubtfulHit | NearViolation | Unsupported
 RANKS: Mapping[Label, int] = {label: rank for rank, label in enumerate(reversed(LABELS))}
 """Labels in the order in which they rise: the worst is 0."""
 
@@ -43,7 +45,7 @@ class CaseLine:
     `doubtful` are the found terms that the text may not mean (contract.md, "Doubtful hits"), `near` the forbidden ones
     that a question has in another form ("Near violations"), `not_asked_for` the fields of its output that the model was
     not asked for ("Failed generations"), `lenient` what the output says of its terms, word for word or not ("Lenient
-    recall").
+    recall"), `unsupported` the values that the narrative does not have ("Unsupported values").
     """
 
     batch_id: str
@@ -55,6 +57,7 @@ class CaseLine:
     not_asked_for: frozenset[OutputField] = frozenset()
     near: tuple[NearViolation, ...] = ()
     lenient: Lenient | None = None
+    unsupported: tuple[Unsupported, ...] = ()
 
     @property
     def archetype(self) -> str | None:
@@ -82,9 +85,9 @@ class CaseLine:
         return self.generation == "answered" and self.input_matches is not False
 
     @property
-    def remarked(self) -> tuple[DoubtfulHit | NearViolation, ...]:
-        """What is said of its terms beside the scores."""
-        return (*self.doubtful, *self.near)
+    def remarked(self) -> tuple[Remarked, ...]:
+        """What is said of its output beside the scores."""
+        return (*self.doubtful, *self.near, *self.unsupported)
 
     @property
     def outcomes(self) -> tuple[tuple[Criterion, Outcome, tuple[str, ...]], ...]:

@@ -51,6 +51,7 @@ from safe_core.diagnosis import doubtful_document
 from safe_core.lenient import Beside, beside_scores
 from safe_core.narrative_digests import digest_of_narrative
 from safe_core.near_violations import NearViolation, near_document, near_violations
+from safe_core.unsupported import UNSUPPORTED_KINDS, Unsupported, unsupported_document, unsupported_values
 
 Explain = Literal["without text", "with text"]
 """Whether explanations may quote what outputs say."""
@@ -83,6 +84,7 @@ class _Answer(NamedTuple):
     output: Output | None
     not_asked_for: frozenset[OutputField]
     near: tuple[NearViolation, ...]
+    unsupported: tuple[Unsupported, ...]
 
 
 class Scoring:
@@ -214,12 +216,16 @@ class Scoring:
             # Another patient's narrative settles nothing.
             # What a failed generation holds is no model's.
             said = EMPTY_OUTPUT if row.failed else entry.output
+            own = None if row.input_matches is False else told
             accepted = self._selection.cases[entry.test_id].test_case.accepted_wordings
-            beside = beside_scores(said, None if row.input_matches is False else told, row.details, accepted)
+            beside = beside_scores(said, own, row.details, accepted)
             output = entry.output if self._keep else None
             fields = kind_of(entry.output, self._policy.engine_texts).not_asked_for
             near = near_in(self._selection.cases[entry.test_id].prepared, row, entry.output)
-            self._standing[entry.test_id] = _Answer(origin, rules, beside, told, entry.error, output, fields, near)
+            made_up = unsupported_values(said, own)
+            self._standing[entry.test_id] = _Answer(
+                origin, rules, beside, told, entry.error, output, fields, near, made_up
+            )
 
     def _replaces(self, entry: Entry, origin: Origin, standing: Origin) -> bool:
         """Tell whether an answer may take another's place.
@@ -398,6 +404,10 @@ class Scoring:
         more = {
             "doubtful_hits": sum(len(case.doubtful) for case in cases),
             "near_violations": sum(len(case.near) for case in cases),
+            "unsupported": {
+                kind: sum(each.kind == kind for case in cases for each in case.unsupported)
+                for kind in UNSUPPORTED_KINDS
+            },
             "missing_test_ids": missing,
             # what `safe verify` needs to know to make the same selection again
             "selection": {
@@ -415,6 +425,7 @@ class Scoring:
             return CaseLine(
                 selected.batch_id, test_id, row, answer.rules, answered=True, doubtful=answer.beside.doubtful,
                 not_asked_for=answer.not_asked_for, near=answer.near, lenient=answer.beside.lenient,
+                unsupported=answer.unsupported,
             )  # fmt: skip
         row, rules = self._row(selected, None)
         self._fold.offer(test_id, row)
@@ -458,8 +469,10 @@ def _result(case: CaseLine) -> dict[str, Any]:
     doubtful = [doubtful_document(hit) for hit in case.doubtful]
     about = {"input_matches": case.input_matches, "generation": case.generation}
     near = [near_document(each) for each in case.near]
+    made_up = [unsupported_document(each) for each in case.unsupported]
+    listed = {"doubtful": doubtful, "near_violations": near, "unsupported": made_up}
     marks = {} if case.lenient is None else case.lenient.marks.document
-    return result | {"batch_id": case.batch_id, **about, "doubtful": doubtful, "near_violations": near, **marks}
+    return result | {"batch_id": case.batch_id, **about, **listed, **marks}
 
 
 def near_in(expected: PreparedExpectations, row: CaseRow, output: Output) -> tuple[NearViolation, ...]:

@@ -89,9 +89,9 @@ def _as_fields_of(
         remarks.append(
             "the report was written before SAFE gave two answers for each missed term: they are not compared"
         )
-    if _NEAR.isdisjoint(report):
-        recomputed = _reasons_without(recomputed, _NEAR)
-        remarks.append("the report was written before SAFE listed near violations: they are not compared")
+    if lacking := frozenset(name for name in _LISTED if name not in report):
+        recomputed = _reasons_without(recomputed, lacking)
+        remarks.append(f"the report was written before SAFE listed {', '.join(sorted(lacking))}: not compared")
     if not any(name in report for name in _LENIENT):
         recomputed = _reasons_without(recomputed, _LENIENT)
         remarks.append("the report was written before SAFE had lenient recall and coverage: they are not compared")
@@ -114,10 +114,10 @@ _ANSWERS: Final = frozenset({
     "evidence",
 })  # fmt: skip
 """What reports do not have that were written before there were two answers: in the report itself, or in a miss."""
-_NEAR: Final = frozenset({"near_violations"})
+_LISTED: Final = frozenset({"near_violations", "unsupported"})
 _LENIENT: Final = frozenset({"mean_lenient", "mean_coverage", "lenient_cases", "lenient_terms", "lenient", "coverage"})
 """What reports do not have that were written before lenient recall: in the report itself, or in a result."""
-_NEWER: Final = _ANSWERS | _NEAR | _LENIENT | frozenset({
+_NEWER: Final = _ANSWERS | _LISTED | _LENIENT | frozenset({
     "input_mismatches", "doubtful_hits", "miss_verdicts", "batch_id", "input_matches", "doubtful", "verdict", "also_in",
     "missing_words", "in_other_words", "failed_generations", "generation", "errorTexts", "placeholderTexts",
 })  # fmt: skip

@@ -17,7 +17,7 @@ CASES: Final = (
     "concern_id", "batch_id", "test_id", "archetype", "label", "CR", "AH", "AC", "composite", "output",
     "CR_found", "CR_missing", "AH_violations", "AC_found", "AC_missing", "CR_terms", "AH_terms", "AC_terms",
     "input_matches", "doubtful_hits", "vacuous", "near_violations",
-    "CR_lenient", "AC_lenient", "CR_coverage", "AC_coverage",
+    "CR_lenient", "AC_lenient", "CR_coverage", "AC_coverage", "unsupported",
 )  # fmt: skip
 MISS_COLUMNS: Final = ("output_says", "narrative_says", "verbatim", "share", "remedy", "row", "evidence")
 TERMS: Final = (
@@ -100,6 +100,7 @@ def _of_case(case: CaseLine) -> Iterator[str]:
     yield "; ".join(cell(near.term) for near in case.near)
     marks = {} if case.lenient is None else case.lenient.marks.document
     yield from (repr(marks[name][each]) if marks else "" for name in ("lenient", "coverage") for each in RECALLED)
+    yield "; ".join(cell(value.text) for value in case.unsupported if value.kind == "nowhere")
 
 
 def _of_terms(run: ScoredRun, case: CaseLine) -> Iterator[tuple[str, ...]]:

@@ -24,12 +24,14 @@ from consumer.offline.pages.miss_wording import (
     IN_WORDS,
     KIND_LABELS,
     NOTHING_LIKE_IT,
+    UNSUPPORTED,
     ExplainedTerm,
     answers_in_words,
     answers_of,
     explained_terms,
     misses_in_words,
     reason,
+    unsupported_in_words,
 )
 from consumer.offline.pages.numbers import score
 from consumer.offline.pages.quotes import ELLIPSIS, Mark, MarkedText, passage_of, text_of
@@ -46,6 +48,7 @@ from consumer.text import printable, quoted
 from safe_core import Criterion
 from safe_core.diagnosis import doubtful_document
 from safe_core.near_violations import near_document
+from safe_core.unsupported import unsupported_document
 
 _LONGEST_FAILURE: Final = 500
 
@@ -103,6 +106,7 @@ def _in_short(case: CaseLine, explanation: Explanation, layout: Layout) -> Itera
         for each in group.terms:
             if each.is_remarkable:
                 yield from _term_in_short(each, layout)
+    yield from _unsupported(case, layout)
 
 
 def _term_in_short(term: ExplainedTerm, layout: Layout) -> Iterator[Line]:
@@ -121,6 +125,13 @@ def _term_in_short(term: ExplainedTerm, layout: Layout) -> Iterator[Line]:
         yield from layout.hanging(indent, printable(term.advice + answers))
     if term.decided:
         yield from layout.hanging(indent, printable(f"decided: {term.decided}"))
+
+
+def _unsupported(case: CaseLine, layout: Layout) -> Iterator[Line]:
+    """Give the values of an output that its narrative does not have."""
+    for value in case.unsupported:
+        lead = Text.assemble("  ", ("value  ", BOLD), printable(value.text), "  ")
+        yield from layout.hanging(lead, printable(unsupported_in_words(value)))
 
 
 def _word_for(term: ExplainedTerm) -> str:
@@ -162,6 +173,8 @@ def _explanation(case: CaseLine, explanation: Explanation, layout: Layout) -> It
     yield from _failure(case, explanation, layout)
     for group in explained_terms(explanation, case.remarked, shows_text=True):
         yield from section(layout.wrapped(Text(group.heading, BOLD)), _terms(group.terms, layout))
+    if case.unsupported:
+        yield from section(layout.wrapped(Text(UNSUPPORTED, BOLD)), _unsupported(case, layout))
 
 
 def _heading(case: CaseLine, layout: Layout) -> Iterator[Line]:
@@ -309,6 +322,7 @@ def document(cases: Sequence[ExplainedCase], *, include_text: bool) -> dict[str,
                 "misses": misses_documents(each.explanation, include_text=include_text),
                 "violations": [*_violations(each, include_text=include_text)],
                 "near_violations": [*_near_violations(each, include_text=include_text)],
+                "unsupported": [unsupported_document(value) for value in each.case.unsupported],
                 "decisions": each.explanation.decisions.document(include_text=include_text),
             }
             for each in cases
@@ -402,3 +416,5 @@ def _bullets(explained: ExplainedCase, quoted: Explanation | None) -> Iterator[s
             if term.is_remarkable and not term.verdict:
                 what = f"- **{_word_for(term)}** {term.criterion} {literal(term.text)}"
                 yield f"{what}: {literal(term.place)}. {term.advice}".rstrip() + decided(term.criterion, term.text)
+    for value in explained.case.unsupported:
+        yield f"- **value** {literal(value.text)}: {literal(unsupported_in_words(value))}"

@@ -14,12 +14,14 @@ from consumer.offline.pages.miss_wording import (
     KIND_LABELS,
     MISSED,
     NEAR,
+    UNSUPPORTED,
     USED,
     VERDICT_LABELS,
     ExplainedTerm,
     Group,
     explained_terms,
     near_term,
+    unsupported_in_words,
     with_decisions,
 )
 from consumer.offline.pages.quotes import SideBySide, side_by_side
@@ -41,6 +43,8 @@ def render_html(run: ScoredRun) -> str:
         report=report,
         ceiling=Ceiling.parse(report["ceiling"]).sentence if "ceiling" in report else None,
         filters=_filters(run),
+        unsupported_heading=UNSUPPORTED,
+        unsupported_in_words=unsupported_in_words,
         cases=map(partial(_case, run), run.worst_first()),
     )
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Literal
 from xml.etree import ElementTree as ET
 
+from consumer.offline.pages.miss_wording import unsupported_in_words
 from consumer.offline.pages.numbers import score
 from consumer.offline.pages.quotes import passage_of, place_of
 from consumer.offline.pages.report_content import about_output, lost_terms, shortfalls
@@ -59,6 +60,7 @@ def _properties(run: ScoredRun, cases: Sequence[CaseLine]) -> ET.Element:
         "failed_generations": str(sum(case.generation == "failed" for case in cases)),
         "input_mismatches": str(sum(case.input_matches is False for case in cases)),
         "near_violations": str(sum(len(case.near) for case in cases)),
+        "unsupported": str(sum(each.kind == "nowhere" for case in cases for each in case.unsupported)),
         "doubtful_hits": str(sum(len(case.doubtful) for case in cases)),
         **{f"vacuous.{name}": str(sum(getattr(case.row.vacuous, name) for case in cases)) for name in CRITERIA},
         "vacuous.all": str(sum(all(case.row.vacuous) for case in cases)),
@@ -100,6 +102,8 @@ def _remarks(case: CaseLine) -> Iterator[str]:
 def _doubts(case: CaseLine) -> Iterator[str]:
     for near in case.near:
         yield f'near violation: AH "{_legal(near.term)}" ({near.kind}), {place_of(passage_of(near))}'
+    for value in case.unsupported:
+        yield f'unsupported value: "{_legal(value.text)}", {_legal(unsupported_in_words(value))}'
     for hit in case.doubtful:
         yield f'doubtful: {hit.criterion} "{_legal(hit.term)}" ({hit.kind}), {place_of(hit.passage)}'
 

@@ -7,12 +7,13 @@ from typing import Any, Final, Literal, NamedTuple
 from consumer.offline.decisions import CaseDecisions
 from consumer.offline.explanations import ANSWER_FIELDS
 from consumer.offline.pages import quotes
-from consumer.offline.scored_run import Explanation
+from consumer.offline.scored_run import Explanation, Remarked
 from consumer.text import count_of
 from safe_core import Criterion, Output
 from safe_core.diagnosis import VERDICTS, DoubtfulHit, DoubtfulKind, Evidence, Kind, Miss, Occurrence, Passage, Verdict
 from safe_core.diagnosis.tables import VERDICT_ROWS
 from safe_core.near_violations import NearKind, NearViolation
+from safe_core.unsupported import Unsupported, UnsupportedKind
 
 KIND_LABELS: Final[Mapping[Kind, str]] = {
     "form": "case or punctuation differs",
@@ -232,6 +233,7 @@ NEAR_LABELS: Final[Mapping[NearKind, str]] = {
     "spelling": "It is spelled otherwise (spaces, hyphens, apostrophes, Unicode), so AH does not find it.",
     "synonym": "A word that means the same is there in its place, so AH does not find it.",
 }
+UNSUPPORTED: Final = "Values that the narrative does not have"
 NEAR: Final = "Forbidden terms in another form, which AH does not find"
 USED, FOUND = "Forbidden terms that were used", "Required terms that were found"
 _HEADINGS: Final[Mapping[Verdict, str]] = {
@@ -246,9 +248,7 @@ MISSED: Final = "Missed"
 NOTHING_LIKE_IT: Final = "nothing like it"
 
 
-def explained_terms(
-    explanation: Explanation, remarked: Sequence[DoubtfulHit | NearViolation], *, shows_text: bool
-) -> list[Group]:
+def explained_terms(explanation: Explanation, remarked: Sequence[Remarked], *, shows_text: bool) -> list[Group]:
     """Group what an explanation says about each term: misses by verdict, doubtful hits, last what was found.
 
     With `shows_text` the output and the narrative are quoted (contract.md, "Confidentiality").
@@ -279,6 +279,18 @@ def with_decisions(group: Group, decisions: CaseDecisions, *, shows_text: bool) 
         for each in group.terms
     ]
     return group._replace(terms=terms)
+
+
+UNSUPPORTED_LABELS: Final[Mapping[UnsupportedKind, str]] = {
+    "nowhere": "not in the narrative",
+    "of_something_else": "in the narrative, but of something else",
+}
+
+
+def unsupported_in_words(value: Unsupported) -> str:
+    """Say how the narrative lacks a value, where the output has it, and what the narrative has instead."""
+    nearest = f"; the narrative has {value.nearest}" if value.nearest else ""
+    return f"{UNSUPPORTED_LABELS[value.kind]}, {quotes.place_of(value.passage)}{nearest}"
 
 
 def near_term(near: NearViolation, found: Sequence[quotes.MarkedText] = ()) -> ExplainedTerm:

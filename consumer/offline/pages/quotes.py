@@ -8,7 +8,7 @@ from unicodedata import category
 
 from rapidfuzz.distance import Indel
 
-from consumer.offline.scored_run import Explanation
+from consumer.offline.scored_run import Explanation, Remarked
 from consumer.text import escaped
 from safe_core import Expectations, Output
 from safe_core.diagnosis import DoubtfulHit, Evidence, Miss, Passage, diagnose
@@ -26,8 +26,8 @@ def element_of(output: Output, passage: Passage) -> str:
     return texts[passage.element or 0]
 
 
-def passage_of(remarked: DoubtfulHit | NearViolation) -> Passage:
-    """Give the place of something that is said of a term beside the scores."""
+def passage_of(remarked: Remarked) -> Passage:
+    """Give the place of something that is said of an output beside the scores."""
     if isinstance(remarked, NearViolation):
         return Passage("followup_questions", remarked.element, remarked.start, remarked.end)
     return remarked.passage
@@ -202,8 +202,8 @@ class SideBySide(NamedTuple):
     questions: Sequence[Lines]
 
 
-def side_by_side(explanation: Explanation, remarked: Sequence[DoubtfulHit | NearViolation]) -> SideBySide:
-    """Mark the passages of misses, doubtful hits and forbidden terms, and what the narrative has of required ones."""
+def side_by_side(explanation: Explanation, remarked: Sequence[Remarked]) -> SideBySide:
+    """Mark the passages of misses, doubtful hits, forbidden terms and unsupported values, and what the narrative has of required ones."""
     diagnosis, output = explanation.diagnosis, explanation.output
     spoken_of = [
         *(miss.passage for miss in diagnosis.misses if miss.passage is not None),

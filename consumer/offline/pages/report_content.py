@@ -196,6 +196,7 @@ def worth_knowing(run: ScoredRun) -> Iterator[Sentence]:
         "Near violations: {} that a question has in another form, which AH does not find",
         "forbidden term",
     )
+    yield from _unsupported(run)
     yield from _remarked(
         [(case.test_id, hit) for case in run.cases for hit in case.doubtful],
         "Doubtful hits: {} that the text may not mean",
@@ -211,6 +212,26 @@ def worth_knowing(run: ScoredRun) -> Iterator[Sentence]:
     if any(each.thresholds != default.thresholds for each in rules):
         yield Sentence(
             "Because of overrides, some cases have different thresholds from those in the table of criteria."
+        )
+
+
+def _unsupported(run: ScoredRun) -> Iterator[Sentence]:
+    """Name the cases whose outputs have values that their narratives do not have, with a few of the values."""
+    made_up = {
+        case.test_id: values
+        for case in run.cases
+        if (values := [each.text for each in case.unsupported if each.kind == "nowhere"])
+    }
+    if made_up:
+        count = count_of(sum(map(len, made_up.values())), "value")
+        listed = [
+            f"{test_id} ({', '.join(values[:_SAME])}{', …' if len(values) > _SAME else ''})"
+            for test_id, values in made_up.items()
+        ]
+        yield Sentence(
+            f"Unsupported values: {count} in {count_of(len(made_up), 'case')} that the narrative does not have: "
+            f"{a_few(listed, _NAMED)}.",
+            tuple(listed[:_NAMED]),
         )
 
 
