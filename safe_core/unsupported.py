@@ -5,17 +5,19 @@ What is in doubt is no claim, or supported: nobody reads a list of false alarms.
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import islice
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 from safe_core.diagnosis import relations
 from safe_core.diagnosis.diagnosis_types import Passage
 from safe_core.diagnosis.numbers_in_text import Value, same, values
 from safe_core.diagnosis.output_texts import OutputText, texts_of
-from safe_core.diagnosis.reading import Clause, read
+from safe_core.diagnosis.reading import MAX_WORDS, Clause, read
+from safe_core.diagnosis.words import stem, words
 from safe_core.outputs import Output
 
 UnsupportedKind = Literal["nowhere", "of_something_else"]
@@ -45,11 +47,17 @@ def unsupported_values(output: Output, narrative: str | None) -> tuple[Unsupport
 
     Questions claim nothing. They are in the order of the output.
     """
-    if not narrative or not narrative.strip():
+    if not narrative or not narrative.strip() or len(narrative) > _LONGEST:
         return ()
     told = _told(narrative)
-    texts = [text for text in texts_of(output) if text.field != "followup_questions"]
-    return tuple(found for text in texts for found in _of_text(text, told))
+    texts = [text for text in texts_of(output) if text.field != "followup_questions" and len(text.text) <= _LONGEST]
+    return tuple(islice((found for text in texts for found in _of_text(text, told)), _MOST_TOLD))
+
+
+_LONGEST: Final = (
+    300_000  # characters of a text; nothing is said of a longer one, which no model is told and none writes
+)
+_MOST_TOLD: Final = 500  # of an output
 
 
 def _of_text(text: OutputText, told: "_Told") -> Iterator[Unsupported]:
@@ -60,14 +68,16 @@ def _of_text(text: OutputText, told: "_Told") -> Iterator[Unsupported]:
     for claim in sorted(claims, key=lambda each: each.start):
         if claim.start >= end and (kind := _judged(claim, clauses, told)):
             end = claim.end
-            words, passage = text.text[claim.start : claim.end], text.passage(claim.start, claim.end)
+            words = text.text[claim.start : claim.end]
+            words = words[:-1] if words.find(".") == len(words) - 1 else words  # of the sentence
+            passage = text.passage(claim.start, claim.start + len(words))
             yield Unsupported(kind, words, passage, told.nearest(claim) if isinstance(claim, Value) else None)
 
 
 def _judged(claim: "Value | _Side", clauses: Sequence[Clause], told: "_Told") -> UnsupportedKind | None:
     if isinstance(claim, _Side):
         return told.lacks_side(claim)
-    if not told.has(replace(claim, bound="")):
+    if not told.has(claim._replace(bound="")):
         return "nowhere"
     return "of_something_else" if told.gives_to_another(claim, _drug_of(claim, clauses)) else None
 
@@ -139,12 +149,12 @@ def _drug_of(claim: Value, clauses: Sequence[Clause]) -> str:
 # --- what is told -----------------------------------------------------------------------------------------------------
 
 _WORDINGS: Final = (
+    (re.compile(r"\b(?:days|nights|mornings|evenings)(?=\s(?:per|a|each)\sweek)", re.IGNORECASE), "times"),
     (re.compile(r"\b(?:a\s)?couple(?:\sof)?(?=\s\w)", re.IGNORECASE), "two"),
     (re.compile(r"(?<!ce\s)(?<!times\s)\ban?(?=\s(?:minute|hour|day|week|month|year)\b)", re.IGNORECASE), "one"),
     (re.compile(r"(?<=\bhundred)s\b", re.IGNORECASE), ""),
-    (re.compile(r"\b(?:days|nights|mornings|evenings)(?=\s(?:per|a|each)\sweek)", re.IGNORECASE), "times"),
 )
-"""Other wordings of how many and how often."""
+"""Other wordings of how many and how often, one after the other."""
 _SIDE: Final = re.compile(r"\b(left|right|both|bilateral(?:ly)?)\b(?:\s+(\w+))?", re.IGNORECASE)
 _AGREEING: Final = re.compile(r"(?:\ball|\bthat(?:'s|\sis)|\babsolutely|\byou(?:'re|\sare)|[\],.?])\s\Z", re.IGNORECASE)
 _ELSEWHEN: Final = frozenset(("now", "here", "there", "away", "after", "before", "way"))
@@ -152,11 +162,15 @@ _ELSEWHEN: Final = frozenset(("now", "here", "there", "away", "after", "before",
 
 
 class _Told(NamedTuple):
-    """What a narrative says: its values in all wordings, the bare numbers, all numbers, its sides with their words."""
+    """What a narrative says: its values, what supports others, its sides with their words, its drugs with their places.
+
+    `ends` are the values of each scale, of a range both ends; `alike` has the values of an amount, or all dates.
+    """
 
     text: str
     values: Sequence[Value]
-    readings: Sequence[Value]
+    ends: frozenset[tuple[str, str]]
+    alike: Mapping[str, Sequence[Value]]
     bare: frozenset[Fraction]
     numbers: frozenset[Fraction]
     sides: frozenset[tuple[str, str]]
@@ -164,10 +178,9 @@ class _Told(NamedTuple):
 
     def has(self, claim: Value) -> bool:
         """Tell whether the narrative has a value, in any style."""
-        if any(same(claim, each) or _is_part(claim, each) for each in self.readings):
+        if all((claim.scale, end) in self.ends for end in claim.canonical.split("..")):
             return True
-        ends = claim.canonical.split("..")
-        if len(ends) > 1 and all(self._has_end(claim.scale, end) for end in ends):
+        if any(same(claim, each) or _is_part_of_date(claim, each) for each in self.alike.get(_alike(claim), ())):
             return True
         numbers = _numbers(claim)
         if not numbers:
@@ -176,14 +189,11 @@ class _Told(NamedTuple):
             return numbers <= self.numbers
         return claim.scale not in _SPOKEN_WITH_UNITS and numbers <= self.bare
 
-    def _has_end(self, scale: str, end: str) -> bool:
-        return any(each.scale == scale and end in each.canonical.split("..") for each in self.readings)
-
     def gives_to_another(self, claim: Value, drug: str) -> bool:
         """Tell whether a dose is that of another drug: it never stands near its own, and always near another."""
         if not drug or claim.kind != "quantity":
             return False
-        places = [each.start for each in self.values if same(replace(claim, bound=""), each)]
+        places = [each.start for each in self.values if same(claim._replace(bound=""), each)]
         beside = [{key for at, key in self.drugs if -_NEAR <= place - at <= 3 * _NEAR} for place in places]
         return bool(beside) and all(keys and drug not in keys for keys in beside)
 
@@ -215,19 +225,41 @@ _OPEN_KINDS: Final = frozenset(("number", "count", "grade", "ratio"))
 
 @lru_cache(maxsize=64)  # several outputs are made from one narrative
 def _told(narrative: str) -> _Told:
-    found = [replace(each, bound="") for each in values(narrative)]
-    wordings = [text for pattern, instead in _WORDINGS if (text := pattern.sub(instead, narrative)) != narrative]
-    more = [replace(each, bound="") for wording in wordings for each in values(wording)]
-    facts = [fact for clause in read(narrative).clauses for fact in clause.facts]
+    found = [each._replace(bound="") for each in values(narrative)]
+    wording = narrative
+    for pattern, instead in _WORDINGS:
+        wording = pattern.sub(instead, wording)
+    every = [*found, *(each._replace(bound="") for each in values(wording) if wording != narrative)]
+    alike: dict[str, dict[tuple[str, str, str], Value]] = {}
+    for each in every:
+        alike.setdefault(_alike(each), {})[each.kind, each.scale, each.canonical] = each
     return _Told(
         narrative,
-        found,
-        (*found, *more),
+        found[:_MOST_VALUES],
+        frozenset((each.scale, end) for each in every for end in each.canonical.split("..")),
+        {key: [*of_key.values()][:_MOST_VALUES] for key, of_key in alike.items()},
         frozenset(number for each in found if each.kind == "number" for number in _numbers(each)),
         frozenset(number for each in found for number in _numbers(each)),
         frozenset(_sides_told(narrative)),
-        [(fact.start, fact.key) for fact in facts if fact.key in relations.drugs()],
+        [*_drugs_told(narrative)],
     )
+
+
+_MOST_VALUES: Final = 1_000  # that are compared one by one; no real narrative comes near
+
+
+def _alike(value: Value) -> str:
+    """Give what values have in common that may be one though they differ in scale."""
+    return value.kind if value.kind in {"date", "time"} else value.amount
+
+
+def _drugs_told(narrative: str) -> Iterator[tuple[int, str]]:
+    for word in words(narrative, MAX_WORDS):
+        own = stem(word.folded)
+        reading = relations.same().get((own,))
+        key = reading.keys[-1] if reading else own
+        if key in relations.drugs():
+            yield word.start, key
 
 
 def _sides_told(narrative: str) -> Iterator[tuple[str, str]]:
@@ -244,15 +276,16 @@ def _is_open(value: Value) -> bool:
     return value.kind in _OPEN_KINDS or value.scale in {"bare", "degree", "temperature"}
 
 
-def _is_part(claim: Value, told: Value) -> bool:
-    """Tell whether a date is a part of another, or a value the end of a range."""
+def _is_part_of_date(claim: Value, told: Value) -> bool:
+    """Tell whether a date says no more than another one, and nothing else."""
     if claim.kind == told.kind == "date":
         pairs = zip(claim.canonical.split("-"), told.canonical.split("-"), strict=False)
         said = [one == other for one, other in pairs if "?" not in {one, other}]
         return len(said) > 1 and all(said)  # a year alone, or a day without its month, is too little
-    return claim.scale == told.scale and {*claim.canonical.split("..")} <= {*told.canonical.split("..")}
+    return False
 
 
+@lru_cache(maxsize=8192)
 def _numbers(value: Value) -> frozenset[Fraction]:
     """Give the numbers that a value is made of, as they are written."""
     if value.kind in {"ratio", "date", "time"}:

@@ -98,9 +98,9 @@ def encounters() -> dict[str, dict[str, str]]:
 
 
 @cache
-def _outputs() -> dict[str, dict[str, str]]:
-    outputs: dict[str, dict[str, str]] = load(EXTERNAL / "aci_outputs.json")
-    return outputs
+def outputs() -> dict[str, dict[str, str]]:
+    read: dict[str, dict[str, str]] = load(EXTERNAL / "aci_outputs.json")
+    return read
 
 
 def answers(file: Path) -> Iterator[Case]:
@@ -112,7 +112,7 @@ def answers(file: Path) -> Iterator[Case]:
         yield Case(
             f"encounters/{number}/{row['id']}/{row['system']}",
             row["term"],
-            Output(summary=_outputs()[row["system"]][row["id"]]),
+            Output(summary=outputs()[row["system"]][row["id"]]),
             encounters()[row["id"]][row["narrative"]],
             row["criterion"],
             frozenset({says}),

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from bench.yardstick import bounds, changed, families, labelled, negations, numbers
+from bench.yardstick import bounds, changed, families, labelled, negations, numbers, values
 from bench.yardstick.bounds import Bound, Measure
 from bench.yardstick.cases import Case, Engine, judged
 from tests.core.planted_doubtful import PlantedHit
@@ -100,6 +100,13 @@ def _label_file(name: str) -> Path:
     return path
 
 
+def _values(engine: Engine) -> list[Bound]:
+    """Values that nobody said; they do not depend on the engine."""
+    del engine
+    _label_file("values.json")
+    return [*values.bounds()]
+
+
 SETS: Final[dict[str, Callable[[Engine], list[Bound]]]] = {
     "encounters": _encounters("encounters", ""),
     "narratives": _narratives("narratives", ""),
@@ -117,6 +124,7 @@ SETS: Final[dict[str, Callable[[Engine], list[Bound]]]] = {
     "twins": _made_up("twins", numbers.twins, bounds.TWINS),
     "differences": _made_up("differences", numbers.differences, bounds.DIFFERENCES),
     "changed": _changed,
+    "values": _values,
     "negex": _negex,
     "planted": _planted,
 }

@@ -20,7 +20,11 @@ Report = dict[str, Any]
 def report(**changes: Any) -> Report:
     """What `safe score` writes: 7 cases, 1 AH violation, 1 without an output, 1 with nothing at all to check."""
     written: Report = json.loads(json.dumps(scored_run(SMALL).report))
-    return written | {"input_mismatches": 2, "near_violations": 1, "doubtful_hits": 3} | changes
+    return (
+        written
+        | {"input_mismatches": 2, "near_violations": 1, "unsupported": {"nowhere": 2}, "doubtful_hits": 3}
+        | changes
+    )
 
 
 SCORED = report()
@@ -49,6 +53,7 @@ COUNTS = [
     ("--max-vacuous", 1, "1 case with nothing at all to check"),
     ("--max-mismatches", 2, "2 outputs made from another narrative"),
     ("--max-near-violations", 1, "1 near violation"),
+    ("--max-unsupported", 2, "2 values that the narrative does not have"),
     ("--max-doubtful", 3, "3 doubtful hits"),
 ]
 NOTE = ". Note: 1 case with nothing at all to check"
@@ -199,6 +204,12 @@ UNUSABLE: list[tuple[str, int | str, Callable[[Report], None], str]] = [
         9,
         without("near_violations"),
         f"has no near_violations, which --max-near-violations needs: {OLDER}",
+    ),
+    (
+        "--max-unsupported",
+        9,
+        without("unsupported"),
+        f"has no unsupported.nowhere, which --max-unsupported needs: {OLDER}",
     ),
     ("--max-doubtful", 9, without("doubtful_hits"), f"has no doubtful_hits, which --max-doubtful needs: {OLDER}"),
     (

@@ -73,6 +73,7 @@ def test_a_suite_tells_how_it_was_judged() -> None:
         "failed_generations": "0",
         "input_mismatches": "0",
         "near_violations": "0",
+        "unsupported": "0",
         "doubtful_hits": "0",
         "vacuous.CR": "0",
         "vacuous.AH": "0",

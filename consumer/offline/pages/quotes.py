@@ -203,7 +203,7 @@ class SideBySide(NamedTuple):
 
 
 def side_by_side(explanation: Explanation, remarked: Sequence[Remarked]) -> SideBySide:
-    """Mark the passages of misses, doubtful hits, forbidden terms and unsupported values, and what the narrative has of required ones."""
+    """Mark the passages of misses and of what is remarked, and what the narrative has of the required terms."""
     diagnosis, output = explanation.diagnosis, explanation.output
     spoken_of = [
         *(miss.passage for miss in diagnosis.misses if miss.passage is not None),

@@ -1,0 +1,95 @@
+"""Values of an output that its narrative does not have."""
+
+import pytest
+
+from safe_core import Output
+from safe_core.unsupported import unsupported_values
+
+STORY = (
+    "[doctor] so agnes is a seventy four year old lady with a sore left hip . all right . she fell two months ago "
+    "[patient] yes , on the third of march , around half past six in the evening . "
+    "[doctor] she takes ramipril 5 milligrams once a day and apixaban two and a half milligrams twice a day , and goes "
+    "to physio three days a week . her pressure was one forty two over eighty , and she waited a couple of hours . "
+    "[doctor] i looked at the right wrist too . weight eighty two point five kilos , temperature 37.2 ."
+)
+
+
+def told(summary: str, narrative: str | None = STORY) -> list[tuple[str, str]]:
+    return [(each.kind, each.text) for each in unsupported_values(Output(summary=summary), narrative)]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "A 74-year-old woman.",
+        "She fell 2 months ago.",
+        "Fall on 3 March at 18:30.",
+        "Ramipril 5 mg daily, apixaban 2.5 mg BID.",
+        "Physiotherapy 3 times per week.",
+        "BP 142/80 mmHg, weight 82.5 kg, T 37.2 °C.",
+        "Waited 2 hours.",
+        "The left hip hurts; the right wrist was seen.",
+        "Ramipril 5000 mcg daily.",  # plain conversion
+        # what claims nothing
+        "1. Hip pain: rest.\n2. Hypertension: go on.\n(3) Falls.",
+        "Seen as said in [12] and [3].",
+        "Cranial nerves II-XII are intact. COVID-19 and a T9 level.",
+        "One of those things, first seen today.",
+        "No number at all.",
+    ],
+)
+def test_what_the_narrative_has_in_any_wording_is_supported(said: str) -> None:
+    assert told(said) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "what"),
+    [
+        ("A 71-year-old woman.", "71-year-old"),
+        ("She fell 2 weeks ago.", "2 weeks"),
+        ("BP 138/86, as usual.", "138/86"),
+        ("HR 72.", "72"),
+        ("Saturation 97% on air.", "97%"),
+        ("Apixaban 5 mg twice daily is new, then 10 mg.", "10 mg"),
+        ("Fall on 4 March.", "4 March"),
+        ("Fall at 19:15.", "19:15"),
+        ("Ramipril four times a day.", "four times a day"),
+        ("Clear lungs bilaterally, and follow up in 6 weeks.", "6 weeks"),
+    ],
+)
+def test_what_it_has_in_no_wording_is_told(said: str, what: str) -> None:
+    assert told(said) == [("nowhere", what)]
+
+
+def test_a_side_that_nobody_named_is_told_and_an_agreement_names_none() -> None:
+    story = "[doctor] all right , show me the left knee . that's right . right now it is fine ."
+    assert told("The right knee hurts.", story) == [("nowhere", "right")]
+    assert told("Edema bilaterally.", story) == [("nowhere", "bilaterally")]
+    assert told("Edema of both legs, left knee fine.", story) == []
+
+
+def test_a_side_of_something_else_is_of_another_kind() -> None:
+    story = "The left knee hurts, the right elbow is fine."
+    assert told("The right knee hurts.", story) == [("of_something_else", "right")]
+    assert told("The right knee hurts.", "Both knees hurt.") == []
+
+
+def test_a_dose_of_another_drug_is_of_another_kind() -> None:
+    story = (
+        "She takes metoprolol 25 mg twice a day. Much later we spoke at length about her sleep, about her garden, and "
+        "then about the warfarin, which is fine as it is."
+    )
+    assert told("Warfarin 25 mg.", story) == [("of_something_else", "25 mg")]
+    assert told("Metoprolol 25 mg.", story) == []
+
+
+def test_the_nearest_value_of_the_same_sort_and_the_place_are_told() -> None:
+    output = Output(("Hip pain", "Ramipril 8 mg"), "Well.", ("Is it 9 mg?",))
+    (found,) = unsupported_values(output, STORY)
+    assert (found.text, found.nearest) == ("8 mg", "5 milligrams")
+    assert (found.passage.field, found.passage.element, found.passage.start, found.passage.end) == ("signals", 1, 9, 13)
+
+
+@pytest.mark.parametrize("narrative", [None, "", " \n"])
+def test_without_a_narrative_nothing_is_told(narrative: str | None) -> None:
+    assert told("BP 138/86.", narrative) == []
