@@ -64,7 +64,7 @@ def _of_text(text: OutputText, told: "_Told") -> Iterator[Unsupported]:
     """Give those of one text; of claims that overlap, the first."""
     clauses = read(text.text).clauses
     end = 0
-    claims: list[Value | _Side] = [*_claims(text.text), *_sides(clauses)]
+    claims: list[Value | _Side] = [*_claims(text.text), *_sides(text.text, clauses)]
     for claim in sorted(claims, key=lambda each: each.start):
         if claim.start >= end and (kind := _judged(claim, clauses, told)):
             end = claim.end
@@ -128,11 +128,12 @@ def _is_claim(text: str, value: Value) -> bool:
 _SIDES: Final = {"left": "left", "right": "right", "bilater": "both", "bilateral": "both"}
 
 
-def _sides(clauses: Sequence[Clause]) -> Iterator[_Side]:
-    """Give the sides that are said of something."""
+def _sides(text: str, clauses: Sequence[Clause]) -> Iterator[_Side]:
+    """Give the sides that are said of something; "both" more often joins two things."""
     for clause in clauses:
         for fact, following in zip(clause.facts, (*clause.facts[1:], None), strict=False):
-            if side := _SIDES.get(fact.key):
+            side = _SIDES.get(fact.key, "")
+            if side and not text[fact.start : fact.end].lower().startswith("both"):
                 is_next = following is not None and following.tells and following.start - fact.end <= 1
                 noun = following.key if following is not None and is_next and following.value is None else ""
                 if side == "both" or noun:
