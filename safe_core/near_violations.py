@@ -67,6 +67,8 @@ def _may_have(forms: "_Forms", text: str) -> bool:
         for usual, plain in _USUAL:
             text = text.replace(usual, plain)
     if text.isascii():
+        if not forms.anchors:
+            return False
         looked_for, text = forms.anchors, text.lower()
     else:
         looked_for, text = forms.all, fold(text)
