@@ -228,11 +228,13 @@ def remove_unfinished(folder: Path) -> None:
             path.unlink()
 
 
-def note_applied(folder: Path, applied: Iterable[TermKey], at: str) -> None:
-    """Note when decisions were applied to the batch files."""
+def note_applied(folder: Path, applied: Iterable[TermKey], at: str | None, *, was: str | None = None) -> None:
+    """Note when decisions were applied to the batch files, or, with `was`, that those of that time no longer are."""
     with _changing(folder) as decisions:
         for key in applied:
-            decisions.terms[key] = msgspec.structs.replace(decisions.terms[key], applied_at=at)
+            known = decisions.terms.get(key)
+            if known is not None and (was is None or known.applied_at == was):
+                decisions.terms[key] = msgspec.structs.replace(known, applied_at=at)
 
 
 def _check_seen(known: TermDecision | CaseDecision | None, seen: str) -> None:

@@ -9,9 +9,8 @@ from consumer.offline.decisions import NO_DECISIONS
 from consumer.offline.many_diagnoses import Question, diagnoses
 from consumer.offline.pages.quotes import evidence_text, text_of
 from consumer.offline.scored_run import Explanation, ScoredRun
-from consumer.offline.selection import Selection
 from consumer.terminal import Bar
-from safe_core import EMPTY_OUTPUT, Expectations, Label, Output
+from safe_core import Expectations
 from safe_core.ceiling import NarratedCase, ceiling
 from safe_core.diagnosis import KINDS, NARRATIVE_SAYS, OUTPUT_SAYS, VERDICTS, Miss, Verdict, miss_document
 
@@ -23,42 +22,26 @@ FIELDS: Final = ("miss_verdicts", "miss_kinds", *ANSWER_FIELDS, "misses_not_in_n
 
 def explained(
     run: ScoredRun,
-    outputs: Mapping[str, Output],
-    selection: Selection,
-    narratives: Mapping[str, str | None],
+    questions: Mapping[str, Question],
+    narrated: Iterable[NarratedCase],
     *,
     include_text: bool,
-    labels: Collection[Label],
     bar: Bar,
 ) -> ScoredRun:
-    """Diagnose every missed term of a run, or of its cases with certain labels; of a failed generation, none.
+    """Diagnose every missed term of the cases of a run that there are questions about, by test_id.
 
-    `outputs` are those that were scored and `narratives` what their cases tell, both by test_id. With `include_text`
-    the report quotes the passages, which may hold patient data (contract.md, "Confidentiality").
+    `narrated` are all its cases. With `include_text` the report quotes the passages, which may hold patient data
+    (contract.md, "Confidentiality").
     """
-    asked = [case for case in run.cases if case.label in labels]
+    asked = [case for case in run.cases if case.test_id in questions]
     bar.explaining(len(asked))
-    questions = [
-        Question(
-            NO_EXPECTATIONS if case.row.failed else selection.cases[case.test_id].test_case.expectations,
-            outputs.get(case.test_id, EMPTY_OUTPUT),
-            narratives.get(case.test_id),
-            case.not_asked_for,
-            selection.cases[case.test_id].test_case.accepted_wordings,
-        )
-        for case in asked
-    ]
     explanations: dict[str, Explanation] = {}
-    for case, question, diagnosis in zip(asked, questions, diagnoses(questions), strict=True):
-        told = run.decisions.get(case.test_id, NO_DECISIONS)
-        explanations[case.test_id] = Explanation(diagnosis, question.output, question.narrative, told)
+    for (test_id, question), diagnosis in zip(questions.items(), diagnoses([*questions.values()]), strict=True):
+        told = run.decisions.get(test_id, NO_DECISIONS)
+        explanations[test_id] = Explanation(diagnosis, question.output, question.narrative, told)
         bar(1)
     misses = [miss for case in asked if case.has_reasons for miss in explanations[case.test_id].diagnosis.misses]
     kinds = Counter(miss.kind for miss in misses)
-    narrated = (
-        NarratedCase(selection.cases[case.test_id].prepared, narratives.get(case.test_id), case.rules)
-        for case in run.cases
-    )
     report = {
         **run.report,
         "results": [

@@ -31,10 +31,9 @@ class Question(NamedTuple):
 
 def diagnoses(questions: Sequence[Question]) -> Iterator[Diagnosis]:
     """Diagnose each case, in order."""
-    processes = min(_MOST_PROCESSES, os.cpu_count() or 1)
     done = 0
-    if processes > 1 and len(questions) >= MANY:
-        for diagnosis in _in_processes(questions, processes):
+    if len(questions) >= MANY:
+        for diagnosis in _in_processes(questions):
             yield diagnosis
             done += 1
     # What is left: all cases, or those after a process that was killed or could not be started.
@@ -45,8 +44,11 @@ def _diagnosed(question: Question) -> Diagnosis:
     return diagnose(*question)
 
 
-def _in_processes(questions: Sequence[Question], processes: int) -> Iterator[Diagnosis]:
-    """Diagnose in processes that start from nothing; ends early if the system does not let them run."""
+def new_processes() -> tuple[ProcessPoolExecutor, int] | None:
+    """Start processes from nothing, as many as there are processors; None if there is one, or they are not allowed."""
+    processes = min(_MOST_PROCESSES, os.cpu_count() or 1)
+    if processes < 2:
+        return None
     try:
         pool = ProcessPoolExecutor(
             processes,
@@ -57,7 +59,16 @@ def _in_processes(questions: Sequence[Question], processes: int) -> Iterator[Dia
             (signal.SIGINT, signal.SIG_IGN),
         )
     except (OSError, ImportError):  # no semaphores in this sandbox
+        return None
+    return pool, processes
+
+
+def _in_processes(questions: Sequence[Question]) -> Iterator[Diagnosis]:
+    """Diagnose in processes; ends early if the system does not let them run."""
+    started = new_processes()
+    if started is None:
         return
+    pool, _ = started
     try:
         yield from pool.map(_diagnosed, questions, chunksize=_AT_ONCE)
     except (BrokenProcessPool, OSError):

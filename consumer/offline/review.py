@@ -1,18 +1,16 @@
 """What `safe review` shows and changes: cases with their proposals, decisions about them, and batch files."""
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
-from typing import Any, Final, NamedTuple, get_args
+from typing import Any, Final, NamedTuple, TypeVar
 
 from msgspec.structs import replace as replace_fields
 
 from consumer.errors import ConfigurationError
 from consumer.files.batches import LoadedBatch, load_batches
 from consumer.files.outputs import OutputFile
-from consumer.files.term_edits import Accepting, EditedCase, Replacement, edited
+from consumer.files.term_edits import EditedCase, edited
 from consumer.offline.decisions import (
     CaseChoice,
     CaseDecision,
@@ -27,19 +25,19 @@ from consumer.offline.decisions import (
     withdraw_case,
     withdraw_term,
 )
-from consumer.offline.pages.miss_wording import IN_WORDS, ExplainedTerm, explained_terms
-from consumer.offline.pages.quotes import SideBySide, side_by_side, text_of
-from consumer.offline.proposals import Proposal
-from consumer.offline.scored_run import CaseLine, Explanation, labels_of
-from consumer.offline.triage import Triage, TriageRequest, triage
+from consumer.offline.pages.quotes import text_of
+from consumer.offline.review_cases import Item, ReviewedCase, ScoredCase
+from consumer.offline.scored_run import RANKS, labels_of
+from consumer.offline.scoring import scored_unread
+from consumer.offline.selection import selections
+from consumer.offline.triage import Told, TriageRequest
 from consumer.offline.trust import Trust, trust
 from consumer.offline.whole_files import write_whole
-from consumer.terminal import message_console, progress_bar
-from consumer.text import named, natural_order, quoted
+from consumer.terminal import Bar, message_console, progress_bar
+from consumer.text import named, natural_order
 from safe_core import LABELS, Criterion, Expectations, InvalidExpectations, Label, Policy, TestCase
-from safe_core.diagnosis import Miss, Remedy
-from safe_core.matching_rule import normalise
-from safe_core.narrative_digests import digest_of_narrative
+
+_Found = TypeVar("_Found")
 
 
 class RefusedError(Exception):
@@ -47,132 +45,7 @@ class RefusedError(Exception):
 
 
 class ChangedError(Exception):
-    """A batch file has changed since it was read."""
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """A term of a case to decide on: a miss, a doubtful hit, or a forbidden term that was used, or nearly.
-
-    `is_listed_twice` says that its list has it more than once.
-    """
-
-    explained: ExplainedTerm
-    proposal: Proposal | None
-    miss: Miss | None = None
-    is_listed_twice: bool = False
-    decision: TermDecision | None = None
-
-    @property
-    def criterion(self) -> Criterion:
-        return self.explained.criterion
-
-    @property
-    def term(self) -> str:
-        return self.explained.text
-
-    @property
-    def heading(self) -> str:
-        """What it is: who must act, as the proposal says it where there is one."""
-        if self.explained.how in {"used", "near"}:
-            return self.explained.how
-        if self.proposal is not None:
-            return IN_WORDS[self.proposal.verdict]
-        return "doubtful" if self.explained.verdict is None else IN_WORDS[self.explained.verdict]
-
-    @property
-    def choices(self) -> frozenset[Choice]:
-        """What can be decided."""
-        proposal = self.proposal
-        has_proposal = proposal is not None and (bool(proposal.replacement) or proposal.remedy in _ACCEPTED_AS_THEY_ARE)
-        is_hit = proposal is None and (self.explained.is_doubtful or self.explained.how == "near")
-        can = {
-            "accepted": has_proposal or is_hit,
-            "edited": self.criterion != "AH" and not self.is_listed_twice,
-            "rejected": True,
-            "paraphrase": self.miss is not None and self.miss.remedy == "accept_wording",
-            "commented": True,
-        }
-        return frozenset(choice for choice in get_args(Choice) if can[choice])
-
-
-_ACCEPTED_AS_THEY_ARE: Final = frozenset[Remedy](("ask", "ask_in_field", "fix_output", "correct_case"))
-"""What a person may agree with, although it puts nothing in the place of the term."""
-
-
-@dataclass(frozen=True)
-class ReviewedCase:
-    """A case as the page shows it; what was decided about it is looked up each time."""
-
-    line: CaseLine
-    explanation: Explanation
-    expectations: Expectations
-    proposals: Sequence[Proposal]
-    decisions: Callable[[], Decisions]
-
-    @property
-    def test_id(self) -> str:
-        return self.line.test_id
-
-    @cached_property
-    def narrative(self) -> str | None:
-        """The digest of its narrative."""
-        return digest_of_narrative(self.explanation.narrative)
-
-    @property
-    def items(self) -> list[Item]:
-        """The terms to decide on, with what was decided; none of a case without an output."""
-        told = self.decisions().of_case(self.test_id, self.narrative)
-        return [replace(item, decision=told.terms.get((item.criterion, item.term))) for item in self._undecided]
-
-    @property
-    def decision(self) -> CaseDecision | None:
-        """The verdict on the output."""
-        return self.decisions().cases.get((self.test_id, self.narrative))
-
-    @property
-    def decided(self) -> int:
-        """How many of its items are decided."""
-        return sum(item.decision is not None and item.decision.decides for item in self.items)
-
-    def decision_in_words(self, item: Item) -> str:
-        """Say what was decided, and which of a person's own terms the narrative lacks; "" if nothing was."""
-        if item.decision is None:
-            return ""
-        told = normalise(self.explanation.narrative or "")
-        own = item.decision.replacement if told and item.decision.choice == "edited" else ()
-        foreign = [quoted(term) for term in own if normalise(term) not in told]
-        warning = f"; not in the narrative: {', '.join(foreign)}" if foreign else ""
-        return item.decision.in_words() + warning
-
-    @cached_property
-    def texts(self) -> SideBySide:
-        """Narrative and output, with what is spoken of marked in both."""
-        return side_by_side(self.explanation, self.line.remarked)
-
-    @cached_property
-    def misses(self) -> Mapping[tuple[Criterion, str], Miss]:
-        """Its missed terms."""
-        return {(miss.criterion, miss.term): miss for miss in self.explanation.diagnosis.misses}
-
-    @cached_property
-    def _undecided(self) -> list[Item]:
-        if self.line.generation != "answered":
-            return []
-        proposals: dict[tuple[Criterion, str], Proposal] = {}
-        for one in self.proposals:  # what replaces a term comes before what is proposed besides
-            proposals[one.key] = one.with_replacement_of(proposals.get(one.key))
-        misses = self.misses
-        told: dict[tuple[Criterion, str], ExplainedTerm] = {}
-        for group in explained_terms(self.explanation, self.line.remarked, shows_text=True):
-            for each in group.terms:
-                if each.is_remarkable:
-                    key = each.criterion, each.text
-                    told[key] = each if key not in told or told[key].is_doubtful else told[key]
-        return [
-            Item(each, proposals.get(key), misses.get(key), self.expectations.of(key[0]).count(key[1]) > 1)
-            for key, each in told.items()
-        ]
+    """A batch file has changed since it was read, or what is to be applied since it was shown."""
 
 
 class Agreement(NamedTuple):
@@ -183,43 +56,84 @@ class Agreement(NamedTuple):
     unsafe: int
 
 
+class Change(NamedTuple):
+    """What is put in the place of a term of a test case, or, as a further wording, beside it."""
+
+    test_id: str
+    criterion: Criterion
+    term: str
+    written: tuple[str, ...]
+    is_wording: bool
+
+
+class _Applied(NamedTuple):
+    """What was written last: the files with their bytes before and after, and the decisions that were applied."""
+
+    files: Sequence[tuple[LoadedBatch, bytes, bytes]]
+    decisions: Sequence[TermKey]
+    at: str
+
+
 class Review:
     """The cases of some outputs, and the folder of test cases in which decisions are kept. reload() reads all again.
 
-    Raises ConfigurationError, also where there is no case to review.
+    Cases are scored at once and explained later: next() gives one that is to be explained, the worst first. Raises
+    ConfigurationError, also where there is no case to review.
     """
 
     def __init__(self, policy: Policy, request: TriageRequest, outputs: Sequence[OutputFile]) -> None:
         self._policy, self._request, self._outputs = policy, request, outputs
         self.folder = request.test_dir
         self.remarks: Sequence[str] = ()
+        self.cases: Sequence[ReviewedCase] = ()
+        self._applied: list[_Applied] = []
         self.reload()
         remove_unfinished(self.folder)
         if not self.cases:
-            chosen = " with a missed term that has the chosen answers" if self._request.answers else ""
-            raise ConfigurationError(f"there is no test case{chosen} to review")
+            raise ConfigurationError("there is no test case to review")
 
     def reload(self) -> None:
-        """Read test cases, outputs and decisions again; raises ConfigurationError."""
+        """Read test cases, outputs and decisions again, and keep what still explains; raises ConfigurationError."""
         self.refresh()
         self._read = load_batches(self.folder).all
+        before = {_order(case): case for case in self.cases}
         with progress_bar(message_console(), "reading", None) as bar:
-            found, self.remarks = triage(self._policy, self._request, self._outputs, bar)
-        self.cases: Sequence[ReviewedCase] = sorted(self._cases(found), key=_order)
+            cases = [ReviewedCase(each, lambda: self._decisions) for each in self._scored(bar)]
+        self.cases = sorted(cases, key=_order)
+        for case in self.cases:
+            case.note_as(before.get(_order(case)))
+        self.wait_again()
+
+    def wait_again(self) -> None:
+        """Let every case wait that is not explained: next() has given some that nobody explained."""
+        self._waiting = deque(sorted(self.cases, key=lambda case: RANKS[case.line.label]))
 
     def refresh(self) -> None:
         """Read the decisions again, which another page or program may have added to."""
         self._decisions = Decisions.read(self.folder)
 
-    def _cases(self, found: Triage) -> Iterator[ReviewedCase]:
-        proposed = {id(case.line): case.proposals for case in found.cases}
-        for selection, run in found.runs:
+    def _scored(self, bar: Bar) -> Iterator[ScoredCase]:
+        request, remarks, told = self._request, list[str](), Told(self.folder)
+        for selection in selections(self.folder, request.batch, request.concern):
+            run, questions, more = scored_unread(selection, self._outputs, self._policy, request.on_duplicate, bar)
+            remarks += more
             for line in run.cases:
-                explanation = run.explanation_of(line)
-                if explanation is not None:
-                    expectations = selection.cases[line.test_id].test_case.expectations
-                    proposals = proposed.get(id(line), [])
-                    yield ReviewedCase(line, explanation, expectations, proposals, lambda: self._decisions)
+                expectations = selection.cases[line.test_id].test_case.expectations
+                narratives = frozenset(told.of((line.test_id, expectations)))
+                yield ScoredCase(line, questions[line.test_id], expectations, narratives)
+        self.remarks = remarks
+
+    def next(self) -> ReviewedCase | None:
+        """Give a case that is to be explained, each once; None if there is none left."""
+        while self._waiting:
+            if not (case := self._waiting.popleft()).is_explained:
+                return case
+        return None
+
+    @property
+    def explained(self) -> int:
+        """How many cases are explained."""
+        return sum(case.is_explained for case in self.cases)
 
     @property
     def labels(self) -> Mapping[Label, int]:
@@ -244,6 +158,8 @@ class Review:
         """How often people decided as SAFE had said."""
         cases = [
             ((case.test_id, case.narrative), {key: miss.verdict for key, miss in case.misses.items()})
+            if case.is_explained
+            else ((case.test_id, case.narrative), {})
             for case in self.cases
         ]
         return trust(self._decisions.terms.values(), cases)
@@ -311,35 +227,48 @@ class Review:
 
     # --- batch files --------------------------------------------------------------------------------------------------
 
-    @property
-    def changes(self) -> Mapping[EditedCase, Sequence[Replacement]]:
-        """The terms that are to be replaced, by test case."""
+    def _by_case(self, ask: Callable[[ReviewedCase, TermDecision], _Found | None]) -> dict[EditedCase, list[_Found]]:
         return {
-            (case.test_id, case.expectations): replacements
+            (case.test_id, case.expectations): found
             for case in self.cases
-            if (replacements := [each for item in case.items if (each := _replacement(case, item))])
-        }
-
-    @property
-    def accepted(self) -> Mapping[EditedCase, Sequence[Accepting]]:
-        """The wordings that test cases are to accept, by test case."""
-        return {
-            (case.test_id, case.expectations): wordings
-            for case in self.cases
-            if (wordings := [each for item in case.items if (each := _accepting(item))])
+            if (found := [each for one in case.term_decisions if (each := ask(case, one)) is not None])
         }
 
     @property
     def to_apply(self) -> int:
         """How many terms would be replaced, or get another wording."""
-        return sum(map(len, (*self.changes.values(), *self.accepted.values())))
+        return sum(map(len, self._by_case(_change).values()))
 
-    def apply(self, at: str) -> list[str]:
+    @property
+    def preview(self) -> Mapping[str, Sequence[Change]]:
+        """What apply() would change, by the name of the file."""
+        lists = self._by_case(_change)
+        found = {
+            batch.path.name: [
+                change
+                for case in batch.batch.cases
+                if isinstance(case, TestCase)
+                for change in lists.get((case.test_id, case.expectations), ())
+            ]
+            for batch in self._read
+        }
+        return {name: changes for name, changes in found.items() if changes}
+
+    @property
+    def seen(self) -> str:
+        """What names the state of the preview, so that nothing is applied that was not shown."""
+        return sha256(repr(self.preview).encode(errors="surrogatepass")).hexdigest()
+
+    def apply(self, at: str, seen: str | None = None) -> list[str]:
         """Write the replaced terms and the accepted wordings into the batch files, and give the files' names.
 
-        Raises ChangedError, before anything is written, if one of them has changed since it was read, or is gone.
+        Raises ChangedError, before anything is written, if one of them has changed since it was read, or is gone, or if
+        another preview was seen.
         """
-        changes, accepted = self.changes, self.accepted
+        if seen not in {None, self.seen}:
+            raise ChangedError("the changes are others now: load this page again")
+        changes = self._by_case(ReviewedCase.replacement)
+        accepted = self._by_case(ReviewedCase.accepting)
         present = {batch.name: batch for batch in load_batches(self.folder).all}
         contents = ((batch, edited(batch, changes, accepted)) for batch in present.values())
         written = [(batch, content) for batch, content in contents if sha256(content).hexdigest() != batch.sha256]
@@ -350,24 +279,40 @@ class Review:
             for batch in self._read
             if batch.name not in present and _holds(batch, {**changes, **accepted})
         ]
-        if changed or gone:
-            files = [*changed, *gone]
-            exists = "exists" if len(files) == 1 else "exist"
-            raise ChangedError(
-                f"{named(files, 20)} changed since this page was opened, or no longer {exists}: nothing was written. "
-                "Start safe review again"
-            )
-        for batch, content in written:
-            write_whole(batch.path, content)
-        note_applied(self.folder, self._applied(), at)
+        _refuse([*changed, *gone], "Start safe review again")
+        applied = _Applied([(batch, batch.path.read_bytes(), content) for batch, content in written], self._keys(), at)
+        self._write((batch, content) for batch, _, content in applied.files)
+        note_applied(self.folder, applied.decisions, at)
+        self._applied.append(applied)
         self.reload()
         return [batch.path.name for batch, _ in written]
 
-    def _applied(self) -> Iterator[TermKey]:
-        for case in self.cases:
-            for item in case.items:
-                if item.decision is not None and (_replacement(case, item) or _accepting(item)):
-                    yield item.decision.key
+    @property
+    def undoable(self) -> list[str]:
+        """The names of the files that undo() would write; none if nothing was applied since the page was opened."""
+        return [batch.path.name for batch, _, _ in self._applied[-1].files] if self._applied else []
+
+    def undo(self) -> list[str]:
+        """Take back what was applied last: the files are what they were, and the decisions are not yet applied.
+
+        Raises RefusedError if there is nothing, and ChangedError, before anything is written, if a file has changed.
+        """
+        if not self._applied:
+            raise RefusedError("nothing was applied since this page was opened")
+        files, decisions, at = self._applied[-1]
+        _refuse([batch.path.name for batch, _, after in files if _content(batch) != after], "Restore them by hand")
+        self._write((batch, before) for batch, before, _ in files)
+        note_applied(self.folder, decisions, None, was=at)
+        self._applied.pop()
+        self.reload()
+        return [batch.path.name for batch, _, _ in files]
+
+    def _write(self, contents: Iterable[tuple[LoadedBatch, bytes]]) -> None:
+        for batch, content in contents:
+            write_whole(batch.path, content)
+
+    def _keys(self) -> list[TermKey]:
+        return [one.key for case in self.cases for one in case.term_decisions if _change(case, one)]
 
 
 _WHY_NOT: Final[Mapping[Choice, str]] = {
@@ -388,7 +333,7 @@ def _holds(batch: LoadedBatch, changes: Mapping[EditedCase, object]) -> bool:
 
 def _words(case: ReviewedCase, item: Item) -> str:
     passage = None if item.miss is None else item.miss.passage
-    return "" if passage is None else text_of(case.explanation.output, passage)
+    return "" if passage is None else text_of(case.scored.question.output, passage)
 
 
 def _edited(replacement: Sequence[str]) -> tuple[str, ...]:
@@ -402,18 +347,24 @@ def _edited(replacement: Sequence[str]) -> tuple[str, ...]:
     return terms
 
 
-def _accepting(item: Item) -> Accepting | None:
-    """Give the wording that an accepted paraphrase adds to a term; None if it adds none."""
-    decision = item.decision
-    if decision is None or decision.choice != "paraphrase" or not normalise(decision.words):
+def _change(case: ReviewedCase, decision: TermDecision) -> Change | None:
+    """Give what a decision changes in the batch files; None if nothing."""
+    replaces, wording = case.replacement(decision), case.accepting(decision)
+    if replaces is None and wording is None:
         return None
-    return item.term, decision.words
+    written = tuple(replaces[2]) if replaces else (decision.words,)
+    return Change(case.test_id, decision.criterion, decision.term, written, is_wording=wording is not None)
 
 
-def _replacement(case: ReviewedCase, item: Item) -> Replacement | None:
-    """Give what an accepted or edited decision puts in the place of a term; None if it puts nothing there."""
-    decision = item.decision
-    if decision is None or not decision.replacement or decision.choice not in {"accepted", "edited"}:
-        return None
-    terms = case.expectations.of(item.criterion)
-    return (item.criterion, terms.index(item.term), decision.replacement) if terms.count(item.term) == 1 else None
+def _content(batch: LoadedBatch) -> bytes | None:
+    return batch.path.read_bytes() if batch.path.is_file() else None
+
+
+def _refuse(files: Sequence[str], remedy: str) -> None:
+    """Raise ChangedError if some files are not as they were."""
+    if files:
+        exists = "exists" if len(files) == 1 else "exist"
+        raise ChangedError(
+            f"{named(files, 20)} changed since this page was opened, or no longer {exists}: nothing was written. "
+            f"{remedy}"
+        )

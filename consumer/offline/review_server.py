@@ -9,7 +9,7 @@ import secrets
 import signal
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Annotated, Final, Literal, TypeVar
 
 import msgspec
@@ -19,9 +19,13 @@ from aiohttp.http_exceptions import HttpProcessingError
 from consumer.errors import ConfigurationError
 from consumer.offline.decisions import CaseChoice, Choice, OutdatedError
 from consumer.offline.pages.html_parts import page, served_policy
+from consumer.offline.pages.miss_wording import UNSUPPORTED, unsupported_in_words
 from consumer.offline.review import ChangedError, RefusedError, Review
+from consumer.offline.review_explaining import explain_waiting
+from consumer.offline.review_list import Listing
 from consumer.terminal import print_message
 from consumer.wire.times import rfc_3339
+from safe_core.diagnosis import NARRATIVE_SAYS, OUTPUT_SAYS
 
 HOST: Final = "127.0.0.1"
 _MOST_BYTES: Final = 256 * 1024
@@ -63,24 +67,35 @@ class _CaseSent(msgspec.Struct, forbid_unknown_fields=True):
     comment: _Text = ""
 
 
+class _ApplySent(msgspec.Struct, forbid_unknown_fields=True):
+    """What is to be applied: that which the page has shown."""
+
+    seen: str
+
+
 class _NothingSent(msgspec.Struct, forbid_unknown_fields=True):
     """A request that says nothing more than its address."""
 
 
-async def serve(review: Review, *, by: str, port: int) -> None:
-    """Serve the page until Ctrl-C; raises ConfigurationError if the port cannot be had."""
+async def serve(review: Review, listing: Listing, *, by: str, port: int) -> None:
+    """Serve the page until Ctrl-C, and print the address of its list; raises ConfigurationError without a free port."""
     stopped = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
-    async with served(review, by=by, port=port) as address:
-        print(address, flush=True)
+    async with served(review, by=by, port=port, failed=stopped.set) as address:
+        print(address + listing.query, flush=True)
         print_message("open this address in a browser; Ctrl-C stops safe review")
         await stopped.wait()
 
 
 @asynccontextmanager
-async def served(review: Review, *, by: str, port: int = 0) -> AsyncIterator[str]:
-    """Serve the page, and give its address; raises ConfigurationError if the port cannot be had."""
+async def served(
+    review: Review, *, by: str, port: int = 0, failed: Callable[[], object] = lambda: None
+) -> AsyncIterator[str]:
+    """Serve the page, give its address, and explain the cases meanwhile; calls `failed` if they cannot be explained.
+
+    Raises ConfigurationError if the port cannot be had.
+    """
     token = secrets.token_urlsafe(24)
     server = _Server(review, by, token)
     runner = web.AppRunner(
@@ -94,7 +109,14 @@ async def served(review: Review, *, by: str, port: int = 0) -> AsyncIterator[str
             raise ConfigurationError(f"cannot listen on --port {port} ({error.strerror or error})") from error
         bound = runner.addresses[0][1]
         server.hosts = frozenset((f"{HOST}:{bound}", f"localhost:{bound}"))
-        yield f"http://{HOST}:{bound}/{token}/"
+        explaining = asyncio.create_task(explain_waiting(review, server.waiting), name="explaining")
+        explaining.add_done_callback(lambda _: failed())
+        try:
+            yield f"http://{HOST}:{bound}/{token}/"
+        finally:
+            explaining.cancel()
+            with suppress(asyncio.CancelledError):
+                await explaining
     finally:
         await runner.cleanup()
 
@@ -117,6 +139,8 @@ class _Server:
         self._review, self._by, self._token = review, by, token
         self.hosts: frozenset[str] = frozenset()
         self._last = ""
+        self.waiting = asyncio.Event()
+        self.waiting.set()
 
     def application(self) -> web.Application:
         """Give the application with its guard."""
@@ -140,7 +164,12 @@ class _Server:
         application.router.add_get(root + "/case/{number:[0-9]{1,9}}", self._case)
         application.router.add_post(root + "/case/{number:[0-9]{1,9}}/term", self._decide)
         application.router.add_post(root + "/case/{number:[0-9]{1,9}}/verdict", self._decide_case)
+        application.router.add_get(root + "/case/{number:[0-9]{1,9}}/undecided", self._undecided)
+        application.router.add_get(root + "/undecided", self._undecided)
+        application.router.add_get(root + "/explained", self._explained)
+        application.router.add_get(root + "/changes", self._changes)
         application.router.add_post(root + "/apply", self._apply)
+        application.router.add_post(root + "/undo", self._undo)
         return application
 
     def _is_foreign(self, request: web.Request) -> bool:
@@ -154,16 +183,49 @@ class _Server:
             return True
         return not secrets.compare_digest(request.path.split("/")[1].encode(), self._token.encode())
 
-    async def _index(self, _request: web.Request) -> web.Response:
+    async def _index(self, request: web.Request) -> web.Response:
         self._review.refresh()
-        return _page("review_index.html.j2", review=self._review)
+        review, listing = self._review, _listing(request)
+        numbers = listing.numbers(review.cases)
+        return _page(
+            "review_index.html.j2", review=review, listing=listing, numbers=numbers,
+            listed=[review.cases[number] for number in numbers], output_says=OUTPUT_SAYS, narrative_says=NARRATIVE_SAYS,
+        )  # fmt: skip
 
     async def _case(self, request: web.Request) -> web.Response:
         self._review.refresh()
+        number, listing = self._number(request), _listing(request)
+        before, after = listing.around(self._review.cases, number)
+        return _page(
+            "review_case.html.j2", review=self._review, number=number, listing=listing, before=before, after=after,
+            unsupported_heading=UNSUPPORTED, unsupported_in_words=unsupported_in_words,
+        )  # fmt: skip
+
+    async def _undecided(self, request: web.Request) -> web.Response:
+        """Lead to the next case with a term that nobody has decided on, or say that there is none."""
+        self._review.refresh()
+        listing, cases = _listing(request), self._review.cases
+        is_list = "number" not in request.match_info
+        later = listing.numbers(cases) if is_list else listing.around(cases, self._number(request))[1]
+        for number in later:
+            if not cases[number].is_explained:
+                await asyncio.sleep(0)  # so that others are answered meanwhile
+            if listing.is_open(cases[number]):
+                return web.json_response({"number": number})
+        return web.json_response({"number": None})
+
+    async def _explained(self, _request: web.Request) -> web.Response:
+        return web.json_response({"explained": self._review.explained, "cases": len(self._review.cases)})
+
+    async def _changes(self, _request: web.Request) -> web.Response:
+        self._review.refresh()
+        return _page("review_changes.html.j2", review=self._review)
+
+    def _number(self, request: web.Request) -> int:
         number = int(request.match_info["number"])
         if number >= len(self._review.cases):
             raise web.HTTPNotFound(text="There is no such case.\n")
-        return _page("review_case.html.j2", review=self._review, number=number)
+        return number
 
     async def _decide(self, request: web.Request) -> web.Response:
         number, sent = int(request.match_info["number"]), await _sent(request, _TermSent)
@@ -194,8 +256,17 @@ class _Server:
         return web.json_response({"seen": seen, "words": words})
 
     async def _apply(self, request: web.Request) -> web.Response:
+        sent = await _sent(request, _ApplySent)
+        self._review.refresh()
+        return self._written(self._review.apply(self._now(), sent.seen))
+
+    async def _undo(self, request: web.Request) -> web.Response:
         await _sent(request, _NothingSent)
-        return web.json_response({"written": self._review.apply(self._now())})
+        return self._written(self._review.undo())
+
+    def _written(self, files: list[str]) -> web.Response:
+        self.waiting.set()  # the cases were read again
+        return web.json_response({"written": files})
 
     def _expect(self, number: int, test_id: str, item: int | None = None, term: str | None = None) -> None:
         """Raise RefusedError if the page that was sent from shows other cases, as one from before an `apply` may."""
@@ -240,6 +311,10 @@ async def _sent(request: web.Request, shape: type[_Shape]) -> _Shape:
         return msgspec.json.decode(await request.read(), type=shape)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise RefusedError(f"it cannot be read: {error}") from error
+
+
+def _listing(request: web.Request) -> Listing:
+    return Listing.of_query(request.query.items())
 
 
 def _page(name: str, **shown: object) -> web.Response:

@@ -5,7 +5,7 @@ Entries are read, scored and let go one by one: what is kept is a row for each t
 
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
 from consumer import __version__
@@ -14,7 +14,8 @@ from consumer.errors import ConfigurationError
 from consumer.files.outputs import FAILED, Entry, OnDuplicate, OutputFile, passed_over_line
 from consumer.files.unread_keys import UnreadKeys
 from consumer.offline.decisions import CaseDecisions, Decisions
-from consumer.offline.explanations import explained
+from consumer.offline.explanations import NO_EXPECTATIONS, explained
+from consumer.offline.many_diagnoses import Question
 from consumer.offline.narratives import Narratives
 from consumer.offline.newest_events import DatedEvent, NewestEvents
 from consumer.offline.scored_run import CaseLine, ScoredRun, lenient_report
@@ -47,8 +48,10 @@ from safe_core import (
     result_document,
     score_of_hits,
 )
-from safe_core.diagnosis import doubtful_document
-from safe_core.lenient import Beside, beside_scores
+from safe_core.ceiling import NarratedCase
+from safe_core.diagnosis import DoubtfulHit, doubtful_document
+from safe_core.lenient import beside_scores
+from safe_core.lenient_scores import Lenient
 from safe_core.narrative_digests import digest_of_narrative
 from safe_core.near_violations import NearViolation, near_document, near_violations
 from safe_core.unsupported import UNSUPPORTED_KINDS, Unsupported, unsupported_document, unsupported_values
@@ -73,22 +76,33 @@ class Origin(NamedTuple):
     is_event: bool
 
 
+class _Read(NamedTuple):
+    """What the texts of an answer say beside its scores; nothing where they are read later."""
+
+    doubtful: tuple[DoubtfulHit, ...] = ()
+    unsupported: tuple[Unsupported, ...] = ()
+    lenient: Lenient | None = None
+
+
 class _Answer(NamedTuple):
     """The answer that stands for a case, and what it is explained by; its output is kept only where it will be."""
 
     origin: Origin
     rules: Rules
-    beside: Beside
+    read: _Read
     narrative: str | None
     error: str | None
     output: Output | None
     not_asked_for: frozenset[OutputField]
     near: tuple[NearViolation, ...]
-    unsupported: tuple[Unsupported, ...]
 
 
 class Scoring:
-    """The rolling state of one run; add_file() for each file in order, then finish()."""
+    """The rolling state of one run; add_file() for each file in order, then finish().
+
+    Outputs are kept if `keep`; if not `reads`, doubtful hits, unsupported values and lenient recall are left out, which
+    take most of the time.
+    """
 
     def __init__(
         self,
@@ -98,8 +112,10 @@ class Scoring:
         decisions: Decisions | None = None,
         *,
         keep: bool,
+        reads: bool = True,
     ) -> None:
-        self._selection, self._policy, self._on_duplicate, self._keep = selection, policy, on_duplicate, keep
+        self._selection, self._policy, self._on_duplicate = selection, policy, on_duplicate
+        self._keep, self._reads = keep, reads
         self._decisions = decisions
         self._answers = Answers(selection)
         # Of selections over the same files, the first alone tells what answers none of them.
@@ -213,19 +229,17 @@ class Scoring:
         row, rules = self._row(self._selection.cases[entry.test_id], entry, version, narratives)
         if self._fold.offer(entry.test_id, row):
             told = self._told.of_output(entry, origin.rank)
-            # Another patient's narrative settles nothing.
-            # What a failed generation holds is no model's.
-            said = EMPTY_OUTPUT if row.failed else entry.output
-            own = None if row.input_matches is False else told
-            accepted = self._selection.cases[entry.test_id].test_case.accepted_wordings
-            beside = beside_scores(said, own, row.details, accepted)
+            read = self._read(entry, row, told) if self._reads else _Read()
             output = entry.output if self._keep else None
             fields = kind_of(entry.output, self._policy.engine_texts).not_asked_for
             near = near_in(self._selection.cases[entry.test_id].prepared, row, entry.output)
-            made_up = unsupported_values(said, own)
-            self._standing[entry.test_id] = _Answer(
-                origin, rules, beside, told, entry.error, output, fields, near, made_up
-            )
+            self._standing[entry.test_id] = _Answer(origin, rules, read, told, entry.error, output, fields, near)
+
+    def _read(self, entry: Entry, row: CaseRow, told: str | None) -> _Read:
+        said, own = judged_texts(row, entry.output, told)
+        accepted = self._selection.cases[entry.test_id].test_case.accepted_wordings
+        beside = beside_scores(said, own, row.details, accepted)
+        return _Read(beside.doubtful, unsupported_values(said, own), beside.lenient)
 
     def _replaces(self, entry: Entry, origin: Origin, standing: Origin) -> bool:
         """Tell whether an answer may take another's place.
@@ -265,9 +279,26 @@ class Scoring:
 
     def explained(self, run: ScoredRun, labels: Collection[Label], bar: Bar, *, include_text: bool) -> ScoredRun:
         """Explain the run that finish() has given."""
-        outputs = {test_id: answer.output or EMPTY_OUTPUT for test_id, answer in self._standing.items()}
-        narratives = {test_id: self._narrative(test_id) for test_id in self._selection.cases}
-        return explained(run, outputs, self._selection, narratives, include_text=include_text, labels=labels, bar=bar)
+        asked = [case for case in run.cases if case.label in labels]
+        narrated = [
+            NarratedCase(self._selection.cases[case.test_id].prepared, self._narrative(case.test_id), case.rules)
+            for case in run.cases
+        ]
+        return explained(run, self.questions(asked), narrated, include_text=include_text, bar=bar)
+
+    def questions(self, cases: Iterable[CaseLine]) -> dict[str, Question]:
+        """Ask why some cases scored as they did, by test_id; of a failed generation nothing is asked."""
+        return {case.test_id: self._question(case) for case in cases}
+
+    def _question(self, case: CaseLine) -> Question:
+        test_case, answer = self._selection.cases[case.test_id].test_case, self._standing.get(case.test_id)
+        return Question(
+            NO_EXPECTATIONS if case.row.failed else test_case.expectations,
+            (answer and answer.output) or EMPTY_OUTPUT,
+            self._narrative(case.test_id),
+            case.not_asked_for,
+            test_case.accepted_wordings,
+        )
 
     def _narrative(self, test_id: str) -> str | None:
         answer = self._standing.get(test_id)
@@ -423,14 +454,14 @@ class Scoring:
         if answer is not None:
             row = self._fold.row(test_id)
             return CaseLine(
-                selected.batch_id, test_id, row, answer.rules, answered=True, doubtful=answer.beside.doubtful,
-                not_asked_for=answer.not_asked_for, near=answer.near, lenient=answer.beside.lenient,
-                unsupported=answer.unsupported,
+                selected.batch_id, test_id, row, answer.rules, answered=True, doubtful=answer.read.doubtful,
+                not_asked_for=answer.not_asked_for, near=answer.near, lenient=answer.read.lenient,
+                unsupported=answer.read.unsupported,
             )  # fmt: skip
         row, rules = self._row(selected, None)
         self._fold.offer(test_id, row)
-        nothing = beside_scores(EMPTY_OUTPUT, None, row.details)
-        return CaseLine(selected.batch_id, test_id, row, rules, answered=False, lenient=nothing.lenient)
+        lenient = beside_scores(EMPTY_OUTPUT, None, row.details).lenient if self._reads else None
+        return CaseLine(selected.batch_id, test_id, row, rules, answered=False, lenient=lenient)
 
     def _refuse_twice(self) -> None:
         twice = self._answered_twice()
@@ -481,6 +512,11 @@ def near_in(expected: PreparedExpectations, row: CaseRow, output: Output) -> tup
         return ()
     forbidden = expected.expectations.forbidden_terms
     return near_violations(forbidden, row.details.ah_violations, output.followup_questions)
+
+
+def judged_texts(row: CaseRow, output: Output, narrative: str | None) -> tuple[Output, str | None]:
+    """Give the texts that count beside the scores: no output of a failed generation, no other patient's narrative."""
+    return EMPTY_OUTPUT if row.failed else output, None if row.input_matches is False else narrative
 
 
 def judged_row(
@@ -547,6 +583,20 @@ def score_files(
     if explain is not None:
         run = scoring.explained(run, explained_labels, bar, include_text=explain == "with text")
     return run, [*selection.remarks, *scoring.remarks()]
+
+
+def scored_unread(
+    selection: Selection, files: Iterable[OutputFile], policy: Policy, on_duplicate: OnDuplicate | None, bar: Bar
+) -> tuple[ScoredRun, Mapping[str, Question], Sequence[str]]:
+    """Score files as score_files() does, but explain nothing and read no text beside the scores, which takes long.
+
+    Gives the run, what to ask about each case, by test_id, and remarks. Raises ConfigurationError.
+    """
+    scoring = Scoring(selection, policy, on_duplicate, keep=True, reads=False)
+    for file in files:
+        scoring.add_file(file, bar)
+    run = scoring.finish("", allow_empty=True)
+    return run, scoring.questions(run.cases), [*selection.remarks, *scoring.remarks()]
 
 
 def moment(source_date_epoch: int | None) -> str:

@@ -207,14 +207,14 @@ def triage(
         )  # fmt: skip
         runs.append((selection, request.answers.narrowed(run)))
         remarks.extend(more)
-    told = _Told(request.test_dir)
+    told = Told(request.test_dir)
     narratives = [each.narrative or "" for _, run in runs for each in (run.explanations or {}).values()]
     bar.begins("proposing", len(narratives), sum(map(len, narratives)))
     cases = [case for selection, run in runs for case in _proposed(selection, run, told, bar)]
     return Triage(runs, cases, request.include_text), remarks
 
 
-class _Told:
+class Told:
     """The narratives of a folder's test cases, read when they are first asked for."""
 
     def __init__(self, test_dir: Path) -> None:
@@ -235,7 +235,7 @@ class _Told:
         return told
 
 
-def _proposed(selection: Selection, run: ScoredRun, told: _Told, bar: Bar) -> Iterator[ProposedCase]:
+def _proposed(selection: Selection, run: ScoredRun, told: Told, bar: Bar) -> Iterator[ProposedCase]:
     """Give the cases with proposals: none without an output, and none that was made from another narrative."""
     for line in run.cases:
         explanation = run.explanation_of(line)

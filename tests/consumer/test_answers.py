@@ -3,15 +3,16 @@
 import json
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
 import pytest
 
 from consumer.cli.main import main
-from consumer.errors import ConfigurationError
 from consumer.files.outputs import open_all
 from consumer.offline.answers import AnswerFilter, Wordings, wordings
 from consumer.offline.explanations import counts_by_answer
 from consumer.offline.review import Review
+from consumer.offline.review_list import Listing
 from consumer.offline.scored_run import Explanation
 from consumer.offline.triage import TriageRequest
 from safe_core import DEFAULT_POLICY, Expectations, Output, OutputField
@@ -82,15 +83,21 @@ def test_triage_proposes_for_the_terms_with_the_answers_that_are_chosen(
             assert (proposals[term]["output_says"], proposals[term]["narrative_says"]) == (output, narrative)
 
 
-def test_review_shows_the_terms_with_the_answers_that_are_chosen(files: list[str]) -> None:
-    cases, outputs = Path(files[3]), open_all([Path(files[1])])
-    chosen = TriageRequest(cases, "*", answers=AnswerFilter(narrative_says=["silent", "supported"]))
-    review = Review(DEFAULT_POLICY, chosen, outputs)
-    told = [(case.test_id, item.term) for case in review.cases for item in case.items]
-    assert told == [("T1", "a dry cough"), ("T1", "potassium of 5.6"), ("T2", "a broken rib")]
-    nothing = TriageRequest(cases, "*", answers=AnswerFilter(output_says=["elsewhere"]))
-    with pytest.raises(ConfigurationError, match="no test case with a missed term that has the chosen answers"):
-        Review(DEFAULT_POLICY, nothing, outputs)
+def test_review_lists_the_cases_with_the_answers_that_are_chosen_and_shows_these_terms(files: list[str]) -> None:
+    review = Review(DEFAULT_POLICY, TriageRequest(Path(files[3]), "*"), open_all([Path(files[1])]))
+
+    def terms(query: str) -> list[tuple[str, str]]:
+        listing = Listing.of_query(parse_qsl(query))
+        shown = [review.cases[number] for number in listing.numbers(review.cases)]
+        return [(case.test_id, item.term) for case in shown for _, item in case.items_with(listing.answers)]
+
+    chosen = "narrative_says=supported&narrative_says=silent"
+    assert terms(chosen) == [], "the answers are not known yet"
+    for case in review.cases:
+        assert case.explained
+    assert terms(chosen) == [("T1", "a dry cough"), ("T1", "potassium of 5.6"), ("T2", "a broken rib")]
+    assert terms("output_says=elsewhere") == []
+    assert terms("output_says=loved") == terms(""), "what is unknown chooses nothing"
 
 
 def test_triage_says_which_cases_are_wrong(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:

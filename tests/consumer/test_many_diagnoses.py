@@ -34,7 +34,7 @@ def _two_processes_for_few(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_processes_give_the_same_in_the_same_order() -> None:
-    assert list(many_diagnoses._in_processes(QUESTIONS, 2)) == expected()
+    assert list(many_diagnoses._in_processes(QUESTIONS)) == expected()
     assert list(diagnoses(QUESTIONS)) == expected()
 
 

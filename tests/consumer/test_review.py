@@ -10,8 +10,11 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import AsyncIterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
 import aiohttp
 import pytest
@@ -19,8 +22,10 @@ import pytest
 from consumer.cli.main import main
 from consumer.errors import ConfigurationError
 from consumer.files.outputs import open_all
+from consumer.offline import review_explaining
 from consumer.offline.decisions import Decisions, OutdatedError, TermDecision, decide_term
 from consumer.offline.review import ChangedError, RefusedError, Review
+from consumer.offline.review_list import Listing
 from consumer.offline.review_server import served
 from consumer.offline.triage import TriageRequest
 from consumer.offline.trust import trust
@@ -315,6 +320,173 @@ def test_apply_refuses_where_a_file_is_gone(review: Review) -> None:
     assert (review.folder / "b1.json").read_bytes() == before
 
 
+def test_a_preview_shows_what_apply_changes_and_nothing_else_is_applied(review: Review) -> None:
+    assert review.preview == {}
+    decide(review, term_of(review, "arrived Sunday 18:00"), "accepted")
+    decide(review, term_of(review, "blame"), "rejected")
+    decide(review, term_of(review, "the left hand was warm"), "paraphrase")
+    replaced = ("T1", "CR", "arrived Sunday 18:00", ("arrived at the clinic at 18:00 on Sunday",), False)
+    worded = ("T1", "AC", "the left hand was warm", ("Her left hand is warm",), True)
+    for file in ("b1.json", "golden.json"):
+        assert sorted(map(tuple, review.preview[file])) == sorted([replaced, worded])
+    seen = review.seen
+    review.withdraw(0, term_of(review, "the left hand was warm"), seen=AT)
+    with pytest.raises(ChangedError, match="the changes are others now"):
+        review.apply(AT, seen)
+    review.apply(AT, review.seen)
+    assert review.preview == {}
+
+
+def test_undo_gives_back_every_byte_and_the_accepted_change(review: Review) -> None:
+    def contents() -> dict[str, bytes]:
+        return {path.name: path.read_bytes() for path in review.folder.glob("*[a-z0-9].json")}
+
+    with pytest.raises(RefusedError, match="nothing was applied"):
+        review.undo()
+    decide(review, term_of(review, "arrived Sunday 18:00"), "accepted")
+    before = contents()
+    review.apply(AT)
+    assert contents() != before
+    assert review.undoable == ["b1.json", "golden.json"]
+    assert review.undo() == ["b1.json", "golden.json"]
+    assert contents() == before
+    assert (review.to_apply, review.undoable) == (1, [])
+    [decision] = Decisions.read(review.folder).terms.values()
+    assert (decision.choice, decision.applied_at) == ("accepted", None)
+
+
+def test_undo_refuses_where_a_file_changed_after_apply(review: Review) -> None:
+    decide(review, term_of(review, "arrived Sunday 18:00"), "accepted")
+    review.apply(AT)
+    golden, other = review.folder / "golden.json", review.folder / "b1.json"
+    golden.write_bytes(golden.read_bytes() + b"\n")
+    before = other.read_bytes()
+    with pytest.raises(ChangedError, match=r"golden\.json changed since"):
+        review.undo()
+    assert other.read_bytes() == before
+
+
+def test_a_term_that_is_one_of_those_that_replace_it_is_replaced_once(review: Review) -> None:
+    number = term_of(review, "arrived Sunday 18:00")
+    decide(review, number, "edited", replacement=["arrived Sunday 18:00", "a girl"])
+    review.apply(AT)
+    assert review.to_apply == 0
+
+
+def test_what_was_accepted_is_applied_although_this_output_has_the_term(review: Review, outputs: Path) -> None:
+    decide(review, term_of(review, "arrived Sunday 18:00"), "accepted")
+    write_report(outputs, answer("T1", {**OUTPUT, "signals": ["arrived Sunday 18:00"]}))
+    request = TriageRequest(review.folder, "b1")
+    assert Review(DEFAULT_POLICY, request, open_all([outputs])).to_apply == 1
+
+
+# --- many cases -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def many(tmp_path: Path) -> Review:
+    """Four cases, of which T3 alone misses nothing; T2 and T4 have no output."""
+    cases = [a_case(f"T{at}", [f"arrived Sunday {at}:00"], [], [], patient_payload=NARRATIVE) for at in range(1, 5)]
+    write_batch(tmp_path / "many", "b1", *cases)
+    said = {**OUTPUT, "signals": ["arrived Sunday 3:00"]}
+    outputs = write_report(tmp_path / "many.json", answer("T1", OUTPUT), answer("T3", said))
+    return Review(DEFAULT_POLICY, TriageRequest(tmp_path / "many", "*"), open_all([outputs]))
+
+
+def listed(review: Review, query: str) -> list[str]:
+    return [review.cases[number].test_id for number in Listing.of_query(parse_qsl(query)).numbers(review.cases)]
+
+
+def test_nothing_is_read_or_explained_before_the_page_opens(outputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*_: Any) -> None:
+        pytest.fail("a text was read")
+
+    monkeypatch.setattr("consumer.offline.scoring.beside_scores", never)
+    monkeypatch.setattr("consumer.offline.scoring.unsupported_values", never)
+    monkeypatch.setattr("consumer.offline.review_cases.explain", never)
+    review = Review(DEFAULT_POLICY, TriageRequest(outputs.parent / "cases", "b1"), open_all([outputs]))
+    assert review.labels == {"Pass": 0, "Review": 0, "Fail": 2}
+    assert review.explained == 0
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("", ["T1", "T2", "T4", "T3"]),  # those that fail come first
+        ("order=files", ["T1", "T2", "T3", "T4"]),
+        ("label=Pass", ["T3"]),
+        ("label=loved", ["T1", "T2", "T4", "T3"]),
+        ("search=t2", ["T2"]),
+        ("search=+SUNDAY+4", ["T4"]),
+        ("search=nothing", []),
+        ("undecided=1", ["T1"]),
+    ],
+)
+def test_the_list_can_be_ordered_filtered_and_searched(many: Review, query: str, expected: list[str]) -> None:
+    for case in many.cases:
+        assert case.explained
+    assert listed(many, query) == expected
+    again = Listing.of_query(parse_qsl(Listing.of_query(parse_qsl(query)).query[1:]))
+    assert again == Listing.of_query(parse_qsl(query)), "the address says it all"
+
+
+def test_totals_count_what_is_decided(many: Review) -> None:
+    everything = Listing()
+    assert everything.totals(many.cases) == (0, 0, 0), "none is explained yet"
+    decide(many, 0, "rejected")
+    many.decide_case(0, "unsafe", by="ann", at=AT, seen="")
+    assert everything.totals(many.cases) == (1, 1, 1)
+    assert not everything.is_open(many.cases[0])
+
+
+def test_what_apply_leaves_as_it_was_is_not_explained_again(many: Review) -> None:
+    decide(many, 0, "edited", replacement=["arrived at the clinic"])
+    assert many.cases[2].explained
+    many.apply(AT)
+    assert [case.is_explained for case in many.cases] == [False, False, True, False]
+
+
+@pytest.mark.parametrize("processes", ["two", "killed", "not allowed"])
+async def test_cases_are_explained_while_the_page_is_open(
+    many: Review, client: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch, processes: str
+) -> None:
+    def no_pool() -> None:
+        return None
+
+    def killed_pool() -> tuple[ThreadPoolExecutor, int]:
+        pool = ThreadPoolExecutor(1)
+        monkeypatch.setattr(pool, "submit", lambda *_: broken())
+        return pool, 1
+
+    def broken() -> "Future[Any]":
+        future = Future[Any]()
+        future.set_exception(BrokenProcessPool())
+        return future
+
+    monkeypatch.setattr(review_explaining, "_MANY", 2)
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    if processes != "two":
+        pool: Any = killed_pool if processes == "killed" else no_pool
+        monkeypatch.setattr(review_explaining, "new_processes", pool)
+    async with served(many, by="ann") as address, asyncio.timeout(60):
+        while True:
+            async with client.get(f"{address}explained") as response:
+                if (await response.json()) == {"explained": 4, "cases": 4}:
+                    break
+            await asyncio.sleep(0.02)
+        async with client.get(address) as response:
+            assert "0 of 1 term decided" in await response.text()
+
+
+async def test_n_leads_to_the_next_listed_case_with_an_undecided_term(
+    many: Review, client: aiohttp.ClientSession
+) -> None:
+    async with served(many, by="ann") as address:
+        for path, number in (("undecided", 0), ("case/0/undecided", None), ("undecided?label=Pass", None)):
+            async with client.get(address + path) as response:
+                assert await response.json() == {"number": number}
+
+
 def test_decisions_are_never_read_as_a_batch_file(
     review: Review, outputs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -487,8 +659,9 @@ async def test_a_request_without_a_host_is_refused(review: Review, caplog: pytes
 async def test_a_folder_that_is_gone_is_named(review: Review, client: aiohttp.ClientSession) -> None:
     sent = {"item": 0, "choice": "rejected", "seen": "", "test_id": "T1", "term": review.cases[0].items[0].term}
     async with served(review, by="ann") as address:
+        seen = review.seen
         shutil.rmtree(review.folder)
-        for path, content in (("case/0/term", sent), ("apply", {})):
+        for path, content in (("case/0/term", sent), ("apply", {"seen": seen})):
             async with client.post(address + path, json=content) as response:
                 assert response.status == 400
                 assert "cases" in (await response.json())["problem"]

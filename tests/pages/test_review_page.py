@@ -1,6 +1,11 @@
 """The page of `safe review` in a real browser, by the keyboard alone."""
 
+import hashlib
 import json
+import os
+import shutil
+import struct
+import zlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +20,9 @@ from safe_core import DEFAULT_POLICY
 from tests.conftest import missing
 from tests.support.browser import Browser, BrowserMissingError, Tab, browser
 from tests.support.case_files import a_case, answer, write_batch, write_report
+from tests.support.node import node_project
+
+ROOT = Path(__file__).parents[2]
 
 NARRATIVE = "A girl arrived at the clinic at 18:00 on Sunday. The left hand was warm, and she could move it."
 OUTPUT = {
@@ -56,10 +64,12 @@ async def test_each_decision_by_the_keyboard_is_kept_and_survives_a_reload(chrom
         await tab.open(f"{address}case/0")
         await tab.press("a")
         await decided(tab, 0, "accepted by ann")
-        await tab.press("j", "c")
+        await tab.until("document.querySelector('.item.current').dataset.item === '1'")  # accepting steps on
+        await tab.press("c")
         await tab.write("as good as said")
         await tab.press("Escape", "p")
-        await decided(tab, 1, "accepted as a paraphrase")
+        await tab.until("document.querySelector('h1').textContent.includes('T2') && document.readyState === 'complete'")
+        await tab.open(f"{address}case/0")
         await tab.press("s")
         await tab.until("document.querySelector('#verdict .decided').textContent.startsWith('safe by ann')")
         await tab.open(f"{address}case/0")
@@ -100,6 +110,9 @@ async def test_n_leads_to_the_terms_that_nobody_has_decided_on(chrome: Browser, 
         await tab.until("document.getElementById('nothing-left').textContent === 'No later term is undecided.'")
         await tab.open(f"{address}case/0")
         await tab.press("a")
+        await tab.until("document.querySelector('h1').textContent.includes('T2')")
+        await tab.until(is_at.format(0))
+        await tab.open(f"{address}case/0")
         await decided(tab, 0, "accepted")
         await tab.press("j", "w")
         await decided(tab, 1, "nothing is decided")
@@ -144,14 +157,48 @@ async def test_an_edit_is_saved_and_applied_to_the_batch_file(chrome: Browser, r
         await tab.write("arrived at the clinic\nat 18:00 on Sunday")
         await tab.evaluate("document.querySelector('[data-choice=edited]').click()")
         await decided(tab, 0, 'edited to "arrived at the clinic", "at 18:00 on Sunday" by ann')
-        await tab.open(address)
+        await tab.open(f"{address}changes")
         assert await tab.text("#to-apply") == "1 accepted change"
+        assert await tab.text(".changes del") == "arrived Sunday 18:00"
         await tab.evaluate("document.getElementById('apply').click()")
         await tab.until("document.getElementById('status').textContent.startsWith('Written: b1.json')")
         assert await tab.text("#to-apply") == "0 accepted changes"
     [first, _] = json.loads((review.folder / "b1.json").read_text(encoding="utf-8"))["test_cases"]
     signals = first["expectations"]["signal_generation"]["must_find_signals"]
     assert signals == ["arrived at the clinic", "at 18:00 on Sunday"]
+
+
+async def test_what_was_applied_can_be_undone(chrome: Browser, review: Review) -> None:
+    before = (review.folder / "b1.json").read_bytes()
+    review.decide(0, 0, "accepted", by="ann", at="2026-01-02T03:04:05.678Z", seen="")
+    async with served(review, by="ann") as address, chrome.tab() as tab:
+        await tab.open(f"{address}changes")
+        await tab.evaluate("document.getElementById('apply').click()")
+        await tab.until("document.getElementById('undo') !== null")
+        assert (review.folder / "b1.json").read_bytes() != before
+        await tab.evaluate("document.getElementById('undo').click()")
+        await tab.until("document.getElementById('status').textContent.startsWith('As before again: b1.json')")
+        assert await tab.text("#to-apply") == "1 accepted change"
+    assert (review.folder / "b1.json").read_bytes() == before
+
+
+async def test_a_choice_of_cases_leads_from_the_list_through_its_cases(chrome: Browser, review: Review) -> None:
+    async with served(review, by="ann") as address, chrome.tab() as tab:
+        await tab.open(address)
+        await tab.until("document.querySelector('#totals').textContent.includes('0 of 3 terms decided')")
+        await tab.evaluate("document.querySelector('[name=search]').value = 'could move'")
+        await tab.evaluate("document.querySelector('form button').click()")
+        await tab.until("document.querySelectorAll('.cases a').length === 1 && document.readyState === 'complete'")
+        await tab.press("n")
+        await tab.until("document.querySelector('h1').textContent.includes('T2') && document.readyState === 'complete'")
+        assert "1 of 1" in await tab.text("nav")
+
+
+async def test_the_list_grows_while_cases_are_explained(chrome: Browser, review: Review) -> None:
+    async with served(review, by="ann") as address, chrome.tab() as tab:
+        await tab.open(address)
+        await tab.until("document.getElementById('explaining') === null")
+        await tab.until("document.querySelector('#totals').textContent.startsWith('0 of 3 terms decided')")
 
 
 async def test_two_tabs_lose_nothing_of_each_other(chrome: Browser, review: Review) -> None:
@@ -179,51 +226,43 @@ async def test_a_decision_that_was_not_kept_is_not_shown_as_made(chrome: Browser
 
 
 @pytest.mark.parametrize("dark", [False, True])
-async def test_the_page_fits_a_phone_and_has_a_name_for_everything(
-    chrome: Browser, review: Review, *, dark: bool
+@pytest.mark.parametrize("width", [1280, 390])
+async def test_each_page_fits_its_window_and_axe_finds_nothing(
+    chrome: Browser, review: Review, width: int, *, dark: bool
 ) -> None:
-    async with served(review, by="ann") as address, chrome.tab(width=390, dark=dark) as tab:
-        for page in ("", "case/0"):
+    axe = (node_project(Path(__file__).parent / "axe") / "node_modules/axe-core/axe.min.js").read_text("utf-8")
+    review.decide(0, 0, "accepted", by="ann", at="2026-01-02T03:04:05.678Z", seen="")
+    async with served(review, by="ann") as address, chrome.tab(width=width, dark=dark) as tab:
+        for page in ("", "?output_says=said", "case/0", "changes"):
             await tab.open(address + page)
-            assert await tab.evaluate("document.documentElement.scrollWidth <= 390")
-            unnamed = (
-                "Array.from(document.querySelectorAll('input, textarea, select')).filter("
-                "(each) => !each.labels.length).length"
-            )
-            assert await tab.evaluate(unnamed) == 0
-            assert await tab.evaluate("document.documentElement.lang") == "en"
-            assert await tab.evaluate("document.querySelectorAll('h1').length") == 1
+            assert await tab.evaluate(f"document.documentElement.scrollWidth <= {width}")
             ground = "getComputedStyle(document.body).backgroundColor"
             assert await tab.evaluate(ground) == ("rgb(15, 19, 24)" if dark else "rgb(255, 255, 255)")
-            assert await tab.evaluate(CONTRASTS) >= 4.5
+            await tab.evaluate(f"{axe}; 0")
+            found = "axe.run().then((said) => said.violations.map(({ id, nodes }) => [id, nodes[0].html]))"
+            assert await tab.evaluate(found) == []
+            stretched = "Array.from(document.querySelectorAll('kbd')).filter((each) => each.offsetWidth > 100).length"
+            assert await tab.evaluate(stretched) == 0, "a hint is no field"
         assert all(asked.startswith(address) for asked in tab.asked_for), "nothing is loaded from elsewhere"
 
 
-# The least contrast of any text with the colour behind it, by the formula of WCAG 2.
-CONTRASTS = """
-(() => {
-  const parts = (text) => (text.match(/[0-9.]+/g) ?? []).map(Number);
-  const light = (rgb) => {
-    const [r, g, b] = rgb.slice(0, 3).map((each) => {
-      const share = each / 255;
-      return share <= 0.03928 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
-    });
-    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-  };
-  const behind = (node) => {
-    for (let each = node; each; each = each.parentElement) {
-      const colour = parts(getComputedStyle(each).backgroundColor);
-      if (colour.length === 3 || colour[3] === 1) return colour;
-    }
-    return [255, 255, 255];
-  };
-  let least = 21;
-  for (const node of document.querySelectorAll("body *")) {
-    const own = Array.from(node.childNodes).some((each) => each.nodeType === 3 && each.textContent.trim());
-    if (!own || !node.offsetParent || node.disabled || node.matches("script, style")) continue;
-    const pair = [light(parts(getComputedStyle(node).color)), light(behind(node))].sort((a, b) => b - a);
-    least = Math.min(least, (pair[0] + 0.05) / (pair[1] + 0.05));
-  }
-  return least;
-})()
-"""
+async def test_the_picture_in_the_readme_shows_this_page(chrome: Browser, tmp_path: Path) -> None:
+    """The picture holds a digest of what it shows: SAFE_TEST_UPDATE_GOLDEN=1 makes it again."""
+    shutil.copytree(ROOT / "docs" / "examples" / "story", tmp_path / "story")
+    request = TriageRequest(tmp_path / "story" / "cases", "*")
+    story = Review(DEFAULT_POLICY, request, open_all([tmp_path / "story" / "run_1.json"]))
+    picture = ROOT / "docs" / "review.png"
+    async with served(story, by="ann") as address, chrome.tab() as tab:
+        await tab.open(f"{address}case/0")
+        shown = await tab.evaluate("document.querySelector('style').textContent + document.body.innerText")
+        digest = b"shown\0" + hashlib.sha256(shown.encode()).hexdigest().encode()
+        if os.environ.get("SAFE_TEST_UPDATE_GOLDEN"):
+            picture.write_bytes(with_text(await tab.picture(), digest))
+    assert digest in picture.read_bytes()
+
+
+def with_text(png: bytes, text: bytes) -> bytes:
+    """Put a text chunk behind the header of a picture."""
+    end = 8 + 25  # the signature, and the chunk IHDR
+    chunk = b"tEXt" + text
+    return png[:end] + struct.pack(">I", len(text)) + chunk + struct.pack(">I", zlib.crc32(chunk)) + png[end:]

@@ -30,7 +30,7 @@ def page(name: str, kind: str | None, styles: Sequence[str], script: str | None 
 
 def served_policy(styles: Sequence[str], script: str) -> str:
     """Give the policy of a page that talks to its own server, and to nobody else."""
-    policy = _policy("".join(map(_block, styles)), _block(script))
+    policy = _policy("".join(map(_block, styles)), _block(script)).replace("form-action 'none'", "form-action 'self'")
     return f"{policy}; connect-src 'self'; frame-ancestors 'none'"
 
 

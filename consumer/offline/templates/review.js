@@ -44,6 +44,8 @@
     items[current].scrollIntoView({ block: "nearest" });
   };
 
+  const goesOn = new Set(["accepted", "paraphrase"]);
+
   const decide = (item, choice) => {
     const output = item.querySelector(".decided");
     const form = item.querySelector("form");
@@ -65,6 +67,7 @@
       item.querySelector('[data-choice="withdrawn"]').hidden = said.seen === "";
       tell(output, said.words || "withdrawn: nothing is decided", false);
       output.scrollIntoView({ block: "nearest" });
+      if (goesOn.has(choice) && items[current] === item) moveToUndecided();
     });
   };
 
@@ -110,12 +113,13 @@
   const moveToUndecided = () => {
     const place = items.findIndex((item, at) => at > current && item.hasAttribute("data-undecided"));
     if (place >= 0) select(place);
-    else if (testId) sent.then(() => openNext(document.getElementById("next")));
-    else openNext(document.querySelector("[data-undecided] a"));
+    else attempt(document.getElementById("nothing-left"), openNext);
   };
-  const openNext = (link) => {
-    if (link) location.assign(link.href + undecided);
-    else tell(document.getElementById("nothing-left"), "No later term is undecided.", false);
+  const openNext = async () => {
+    const asked = testId ? `${number}/undecided` : "undecided";
+    const found = (await (await fetch(asked + location.search)).json()).number;
+    if (found === null) tell(document.getElementById("nothing-left"), "No later term is undecided.", false);
+    else location.assign(`${testId ? "" : "case/"}${found}${location.search}${undecided}`);
   };
 
   const help = () => {
@@ -171,7 +175,7 @@
       item.classList.add("current");
     });
   }
-  for (const form of document.querySelectorAll("form")) form.addEventListener("submit", (event) => event.preventDefault());
+  for (const form of document.querySelectorAll("form:not([method])")) form.addEventListener("submit", (event) => event.preventDefault());
   for (const button of document.querySelectorAll("button[data-verdict]")) {
     button.addEventListener("click", () => judge(button.dataset.verdict));
   }
@@ -200,27 +204,45 @@
     action();
   });
 
-  const apply = document.getElementById("apply");
-  apply?.addEventListener("click", () => {
-    const status = document.getElementById("status");
-    apply.disabled = true;
+  const status = document.getElementById("status");
+  const write = (path, content, done) => {
+    const buttons = document.querySelectorAll("#apply, #undo");
+    for (const button of buttons) button.disabled = true;
     return attempt(status, async () => {
-      const { written } = await send("apply", {});
-      sessionStorage.setItem("written", `Written: ${written.join(", ")}. The cases were scored again.`);
+      const { written } = await send(path, content);
+      sessionStorage.setItem("written", `${done}: ${written.join(", ")}. The cases were scored again.`);
       location.reload(); // labels and counts are others now
     }).finally(() => {
-      if (status.classList.contains("problem")) apply.disabled = false;
+      if (status.classList.contains("problem")) for (const button of buttons) button.disabled = false;
     });
-  });
-  const written = apply && sessionStorage.getItem("written");
+  };
+  const apply = document.getElementById("apply");
+  apply?.addEventListener("click", () => write("apply", { seen: apply.dataset.seen }, "Written"));
+  document.getElementById("undo")?.addEventListener("click", () => write("undo", {}, "As before again"));
+  const written = status && sessionStorage.getItem("written");
   if (written) {
     sessionStorage.removeItem("written");
-    tell(document.getElementById("status"), written, false);
+    tell(status, written, false);
   }
 
+  // While cases are being explained, the list is brought up to date, unless somebody is at work in it.
+  const pause = 3000; // milliseconds
+  const growing = ["#explaining", "#totals", ".cases"];
+  const follow = async () => {
+    const { explained } = await (await fetch("explained")).json();
+    document.querySelector("#explaining span").textContent = explained;
+    document.querySelector("#explaining progress").value = explained;
+    if (!document.querySelector(".cases").contains(document.activeElement)) {
+      const page = new DOMParser().parseFromString(await (await fetch(location.href)).text(), "text/html");
+      for (const each of growing) document.querySelector(each).replaceWith(page.querySelector(each) ?? "");
+    }
+    if (document.getElementById("explaining")) setTimeout(follow, pause);
+  };
+  if (document.getElementById("explaining")) setTimeout(follow, pause);
+
   if (location.hash === undecided && testId) {
-    history.replaceState(null, "", location.pathname); // a page that is loaded again begins at its first term
-    moveToUndecided();
+    history.replaceState(null, "", location.pathname + location.search); // a page that is loaded again begins at its first term
+    if (items.some((item) => item.hasAttribute("data-undecided"))) moveToUndecided();
   }
   if (items.length && current < 0) select(0);
 })();
