@@ -18,6 +18,7 @@ NearKind = Literal["spelling", "synonym"]
 """The term itself, spelled otherwise; or with a word in it that means the same."""
 
 _MOST_FORMS = 64  # of a term
+_MOST_WORDS = 24  # of a term in other words; for each stretch of it, the lexicon is asked
 _APART = "\0"
 """Between two questions: no term goes from one to the next."""
 
@@ -183,6 +184,8 @@ def _written(folded: str) -> Iterator[str]:
     """Give a folded term, then as it is with each phrase of the lexicon in it replaced by what means the same."""
     yield folded
     words = folded.split()
+    if len(words) > _MOST_WORDS:
+        return
     for begin in range(len(words)):
         for end in range(begin + 1, len(words) + 1):
             for other in _same().get(" ".join(words[begin:end]), ()):

@@ -5,6 +5,7 @@ What is in doubt is no claim, or supported: nobody reads a list of false alarms.
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -194,9 +195,17 @@ class _Told(NamedTuple):
         """Tell whether a dose is that of another drug: it never stands near its own, and always near another."""
         if not drug or claim.kind != "quantity":
             return False
-        places = [each.start for each in self.values if same(claim._replace(bound=""), each)]
-        beside = [{key for at, key in self.drugs if -_NEAR <= place - at <= 3 * _NEAR} for place in places]
-        return bool(beside) and all(keys and drug not in keys for keys in beside)
+        bare, is_given = claim._replace(bound=""), False
+        for each in self.values:
+            if same(bare, each):
+                is_given, beside = True, self._drugs_beside(each.start)
+                if drug in beside or not beside:
+                    return False
+        return is_given
+
+    def _drugs_beside(self, place: int) -> set[str]:
+        first = bisect_left(self.drugs, (place - 3 * _NEAR,))
+        return {key for _, key in self.drugs[first : bisect_left(self.drugs, (place + _NEAR + 1,))]}
 
     def lacks_side(self, claim: _Side) -> UnsupportedKind | None:
         """Say how the narrative lacks a side: it has none such, or only the other one for the same thing."""

@@ -85,3 +85,10 @@ def test_a_term_is_told_once_and_in_the_order_of_the_list() -> None:
 def test_any_code_point_can_be_asked() -> None:
     every = "".join(map(chr, range(0x3000))) + "\ud800\U000e0041\U0001f600"
     assert near_violations(("at fault",), (), [f"{every} at\nfault"])
+
+
+def test_a_long_term_is_looked_for_in_its_own_words_alone() -> None:
+    term = "heart attack " * 3_000 + "at fault"
+    assert near_violations((term,), (), [term.replace("heart attack", "myocardial infarction", 1)]) == ()
+    (near,) = near_violations((term,), (), [term.replace("at fault", "at-fault")])
+    assert near.kind == "spelling"

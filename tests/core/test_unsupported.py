@@ -93,3 +93,8 @@ def test_the_nearest_value_of_the_same_sort_and_the_place_are_told() -> None:
 @pytest.mark.parametrize("narrative", [None, "", " \n"])
 def test_without_a_narrative_nothing_is_told(narrative: str | None) -> None:
     assert told("BP 138/86.", narrative) == []
+
+
+def test_a_long_narrative_with_the_same_dose_again_and_again_supports_it() -> None:
+    narrative = "She takes aspirin 81 mg daily. " * 1_000
+    assert unsupported_values(Output((narrative[: len(narrative) // 4],)), narrative) == ()
