@@ -44,8 +44,11 @@ def _diagnosed(question: Question) -> Diagnosis:
     return diagnose(*question)
 
 
-def new_processes() -> tuple[ProcessPoolExecutor, int] | None:
-    """Start processes from nothing, as many as there are processors; None if there is one, or they are not allowed."""
+def new_processes(niceness: int = 0) -> tuple[ProcessPoolExecutor, int] | None:
+    """Start processes from nothing, as many as there are processors; None if there is one, or they are not allowed.
+
+    The higher their niceness, the more they leave to others.
+    """
     processes = min(_MOST_PROCESSES, os.cpu_count() or 1)
     if processes < 2:
         return None
@@ -54,13 +57,17 @@ def new_processes() -> tuple[ProcessPoolExecutor, int] | None:
             processes,
             # A fork would copy the thread of the progress bar with its locks.
             multiprocessing.get_context("spawn"),
-            # Ctrl-C is for the parent alone, which then ends the others.
-            signal.signal,
-            (signal.SIGINT, signal.SIG_IGN),
+            _begin,
+            (niceness,),
         )
     except (OSError, ImportError):  # no semaphores in this sandbox
         return None
     return pool, processes
+
+
+def _begin(niceness: int) -> None:
+    os.nice(niceness)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent alone, which then ends the others
 
 
 def _in_processes(questions: Sequence[Question]) -> Iterator[Diagnosis]:

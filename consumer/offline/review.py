@@ -113,7 +113,7 @@ class Review:
         self._decisions = Decisions.read(self.folder)
 
     def _scored(self, bar: Bar) -> Iterator[ScoredCase]:
-        request, remarks, told = self._request, list[str](), Told(self.folder)
+        request, remarks, told = self._request, list[str](), Told(self._read)
         for selection in selections(self.folder, request.batch, request.concern):
             run, questions, more = scored_unread(selection, self._outputs, self._policy, request.on_duplicate, bar)
             remarks += more

@@ -13,13 +13,16 @@ from consumer.offline.review_cases import explain
 _MANY: Final = 200
 """Fewer cases take less time than it takes to start processes."""
 
+_NICENESS: Final = 5
+"""The page is served first."""
+
 
 async def explain_waiting(review: Review, waiting: asyncio.Event) -> None:
     """Explain what is not explained yet, each time that the event is set, until this task is cancelled."""
     while True:
         await waiting.wait()
         waiting.clear()
-        if len(review.cases) - review.explained >= _MANY and (processes := new_processes()) is not None:
+        if len(review.cases) - review.explained >= _MANY and (processes := new_processes(_NICENESS)) is not None:
             pool, size = processes
             with contextlib.suppress(BrokenProcessPool, OSError):
                 await _explain_in(pool, review, size + 1)  # nobody waits for the next case

@@ -1,13 +1,13 @@
 """`safe triage`: what to change first, and what each change is worth."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final
 
-from consumer.files.batches import batch_names, chosen, narratives_of, no_batch, usable_batches
+from consumer.files.batches import LoadedBatch, batch_names, chosen, narratives_of, no_batch, usable_batches
 from consumer.files.outputs import OnDuplicate, OutputFile
 from consumer.files.term_edits import EditedCase, Replacement
 from consumer.offline.answers import ANY_ANSWER, AnswerFilter
@@ -207,7 +207,7 @@ def triage(
         )  # fmt: skip
         runs.append((selection, request.answers.narrowed(run)))
         remarks.extend(more)
-    told = Told(request.test_dir)
+    told = Told(usable_batches(request.test_dir, names))
     narratives = [each.narrative or "" for _, run in runs for each in (run.explanations or {}).values()]
     bar.begins("proposing", len(narratives), sum(map(len, narratives)))
     cases = [case for selection, run in runs for case in _proposed(selection, run, told, bar)]
@@ -215,10 +215,10 @@ def triage(
 
 
 class Told:
-    """The narratives of a folder's test cases, read when they are first asked for."""
+    """The narratives of the test cases of some batches, read when they are first asked for."""
 
-    def __init__(self, test_dir: Path) -> None:
-        self._test_dir = test_dir
+    def __init__(self, batches: Iterable[LoadedBatch]) -> None:
+        self._batches = batches
 
     def of(self, case: EditedCase) -> set[str]:
         """Give what the batches tell that hold a test case with these expectations."""
@@ -227,7 +227,7 @@ class Told:
     @cached_property
     def _by_case(self) -> Mapping[EditedCase, set[str]]:
         told: dict[EditedCase, set[str]] = {}
-        for batch in usable_batches(self._test_dir, batch_names(self._test_dir)):
+        for batch in self._batches:
             for test_id, narrative in narratives_of(batch).items():
                 row = batch.rows.get(test_id)
                 if isinstance(row, TestCase):

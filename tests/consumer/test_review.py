@@ -154,6 +154,21 @@ def test_each_term_is_shown_once_with_what_can_be_done_about_it(tmp_path: Path) 
             decide(review, term_of(review, twice), choice, replacement=["x"])
 
 
+def test_values_that_the_narrative_lacks_are_marked_in_the_output_also_within_other_marks(tmp_path: Path) -> None:
+    write_batch(tmp_path / "cases", "b1", a_case("T1", ["arrived Sunday 18:00"], (), [], patient_payload=NARRATIVE))
+    said = ["aged 75 years, arrived at the clinic at 18:00 on Sunday", "Her temperature was 39.4 degrees"]
+    outputs = write_report(tmp_path / "run.json", answer("T1", {**OUTPUT, "signals": said}))
+    [case] = Review(DEFAULT_POLICY, TriageRequest(tmp_path / "cases", "*"), open_all([outputs])).cases
+    [[first], [second]] = case.texts.signals
+    marks = [(part.text.strip(), part.mark) for part in (*first, *second) if part.mark]
+    assert marks == [
+        ("aged", "pointed"),
+        ("75 years", "unsupported"),
+        (", arrived at the clinic at 18:00 on Sunday", "pointed"),
+        ("39.4 degrees", "unsupported"),
+    ]
+
+
 def test_what_is_wrong_with_the_case_may_be_accepted_and_only_accepted_wordings_have_paraphrases(
     review: Review, outputs: Path
 ) -> None:
@@ -450,10 +465,10 @@ def test_what_apply_leaves_as_it_was_is_not_explained_again(many: Review) -> Non
 async def test_cases_are_explained_while_the_page_is_open(
     many: Review, client: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch, processes: str
 ) -> None:
-    def no_pool() -> None:
+    def no_pool(_niceness: int) -> None:
         return None
 
-    def killed_pool() -> tuple[ThreadPoolExecutor, int]:
+    def killed_pool(_niceness: int) -> tuple[ThreadPoolExecutor, int]:
         pool = ThreadPoolExecutor(1)
         monkeypatch.setattr(pool, "submit", lambda *_: broken())
         return pool, 1

@@ -74,7 +74,7 @@ def test_every_page_names_them(capsys: pytest.CaptureFixture[str]) -> None:
         for page in (f"report.{suffix}", f"explained.{suffix}"):
             assert "138/86" in Path(page).read_text(), page
     assert "Values that the narrative does not have" in Path("report.html").read_text()
-    assert "<mark>138/86</mark>" in Path("explained.html").read_text()
+    assert '<mark class="unsupported">138/86</mark>' in Path("explained.html").read_text()
     said = "Unsupported values: 2 values in 1 case that the narrative does not have: A (138/86, 10 mg)."
     assert said in " ".join(Path("report.txt").read_text().split())
     capsys.readouterr()

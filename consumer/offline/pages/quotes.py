@@ -13,6 +13,7 @@ from consumer.text import escaped
 from safe_core import Expectations, Output
 from safe_core.diagnosis import DoubtfulHit, Evidence, Miss, Passage, diagnose
 from safe_core.near_violations import NearViolation
+from safe_core.unsupported import Unsupported
 
 Stretch = tuple[int, int]
 """Start and end of a part of a text, in characters; the end is not included."""
@@ -94,8 +95,11 @@ _AT_END: Final = re.compile(r"(?<![^\w\s])[^\w\s]+$")
 
 # --- what is marked in a text -----------------------------------------------------------------------------------------
 
-Mark = Literal["", "lacking", "further", "pointed"]
-"""What a page marks: `lacking` is expected and not there, `further` is there and not expected, `pointed` is found."""
+Mark = Literal["", "lacking", "further", "pointed", "unsupported"]
+"""What a page marks: `lacking` is expected and not there, `further` is there and not expected, `pointed` is found.
+
+`unsupported` is a value that the narrative does not have.
+"""
 
 
 class MarkedText(NamedTuple):
@@ -110,8 +114,12 @@ ELLIPSIS: Final = MarkedText("…")
 
 def marked_texts(text: str, stretches: Iterable[Stretch] = (), mark: Mark = "") -> list[MarkedText]:
     """Cut a text into the marked stretches and the text between them, whose line breaks become spaces."""
+    return _marked(text, [(start, end, mark) for start, end in stretches])
+
+
+def _marked(text: str, marks: Iterable[tuple[int, int, Mark]]) -> list[MarkedText]:
     found, at = [], 0
-    for start, end in stretches:
+    for start, end, mark in marks:
         found += [MarkedText(on_one_line(text[at:start])), MarkedText(_visible(text[start:end]), mark)]
         at = end
     return [*found, MarkedText(on_one_line(text[at:]))]
@@ -210,20 +218,22 @@ def side_by_side(explanation: Explanation, remarked: Sequence[Remarked]) -> Side
         *(place for miss in diagnosis.misses for place in miss.also_in),
         *(each.passage for miss in diagnosis.misses for each in miss.evidence if each.passage is not None),
         *(each.passage for each in diagnosis.occurrences if each.criterion == "AH"),
-        *map(passage_of, remarked),
+        *(passage_of(each) for each in remarked if not isinstance(each, Unsupported)),
     ]
+    values = [each.passage for each in remarked if isinstance(each, Unsupported)]
     told = None
     if explanation.narrative is not None:
         doubtful = [hit for hit in remarked if isinstance(hit, DoubtfulHit)]
         told = _lines(explanation.narrative, in_narrative(explanation, doubtful))
+
+    def lines(text: str, field: str, element: int | None) -> Lines:
+        return _lines(text, _within(spoken_of, field, element), _within(values, field, element))
+
     return SideBySide(
         told,
-        [_lines(text, _within(spoken_of, "signals", at)) for at, text in enumerate(output.signals)],
-        _lines(output.summary, _within(spoken_of, "summary", None)),
-        [
-            _lines(text, _within(spoken_of, "followup_questions", at))
-            for at, text in enumerate(output.followup_questions)
-        ],
+        [lines(text, "signals", at) for at, text in enumerate(output.signals)],
+        lines(output.summary, "summary", None),
+        [lines(text, "followup_questions", at) for at, text in enumerate(output.followup_questions)],
     )
 
 
@@ -231,14 +241,26 @@ def _within(passages: Iterable[Passage], field: str, element: int | None) -> Ite
     return ((each.start, each.end) for each in passages if (each.field, each.element) == (field, element))
 
 
-def _lines(text: str, stretches: Iterable[Stretch]) -> Lines:
-    marked, lines, begin = [*_joined(stretches)], [], 0
+def _lines(text: str, stretches: Iterable[Stretch], values: Iterable[Stretch] = ()) -> Lines:
+    marks, lines, begin = [*_marks(stretches, values)], [], 0
     for line in text.splitlines(keepends=True):
         end = begin + len(line.rstrip())
-        inside = [(max(first, begin) - begin, min(last, end) - begin) for first, last in marked]
+        inside = [(max(first, begin) - begin, min(last, end) - begin, mark) for first, last, mark in marks]
         if line.strip():
-            lines.append(
-                marked_texts(line.rstrip(), [(first, last) for first, last in inside if first < last], "pointed")
-            )
+            lines.append(_marked(line.rstrip(), [each for each in inside if each[0] < each[1]]))
         begin += len(line)
     return lines
+
+
+def _marks(stretches: Iterable[Stretch], values: Iterable[Stretch]) -> list[tuple[int, int, Mark]]:
+    """Give what is marked in a text, in order; values are marked as what they are within other stretches, too."""
+    made_up = [*_joined(values)]
+    found: list[tuple[int, int, Mark]] = [(first, last, "unsupported") for first, last in made_up]
+    for start, end in _joined(stretches):
+        at = start
+        for first, last in made_up:
+            if first < end and last > at:
+                found.append((at, first, "pointed"))
+                at = last
+        found.append((at, end, "pointed"))
+    return sorted(each for each in found if each[0] < each[1])
