@@ -7,7 +7,7 @@ from safe_core.generations import OutputField
 
 Kind = Literal["form", "connectives", "rearranged", "value", "polarity", "split", "part", "other_field", "absent"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-"""The kinds of misses, in the order in which they are asked: the first that holds is said."""
+"""The kinds of misses, in the order in which reports list them; `tables.KIND_ROWS` says which one holds."""
 
 Verdict = Literal["term", "prompt", "output", "look", "not_asked_for", "accepted"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)

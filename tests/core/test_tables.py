@@ -1,4 +1,4 @@
-"""The tables of verdicts and kinds: each row decides its example, and each pair of answers has a verdict."""
+"""The tables of verdicts and kinds: each row decides its example and the answers that it lists."""
 
 from itertools import product
 from typing import Final
@@ -14,43 +14,10 @@ from safe_core.diagnosis import (
     VERDICTS,
     Miss,
     NarrativeSays,
-    OutputSays,
     diagnose,
+    misses,
 )
-from safe_core.diagnosis.tables import KIND_ROWS, VERDICT_ROWS, Example, KindRow, Row, verdict_row
-
-TABLE: Final = """
-             | supported         | partly            | unknown           | silent            | contradicts
-said         | term accept       | term accept       | term accept       | term accept       | look read
-elsewhere    | prompt in_field   | prompt in_field   | prompt in_field   | look read         | look read
-part         | prompt ask        | prompt ask        | prompt ask        | term case         | term case
-absent       | prompt ask        | prompt ask        | prompt ask        | term case         | term case
-contradicted | output fix        | look read         | look read         | look read         | term case
-both         | look read         | look read         | look read         | look read         | look read
-not_read     | look read         | look read         | look read         | look read         | look read
-"""
-"""What follows from both answers, cell by cell, and the remedy."""
-
-SHORT: Final = {
-    "accept": "accept_wording",
-    "in_field": "ask_in_field",
-    "ask": "ask",
-    "case": "correct_case",
-    "fix": "fix_output",
-    "read": "read",
-}
-
-
-def cells() -> list[tuple[str, str, str, str]]:
-    head, *lines = TABLE.strip("\n").splitlines()
-    columns = [cell.strip() for cell in head.split("|")[1:]]
-    found = []
-    for line in lines:
-        output, *verdicts = (cell.strip() for cell in line.split("|"))
-        for column, cell in zip(columns, verdicts, strict=True):
-            verdict, remedy = cell.split()
-            found.append((output, column, verdict, SHORT[remedy]))
-    return found
+from safe_core.diagnosis.tables import KIND_ROWS, VERDICT_ROWS, Example, KindRow, Nearest, Row, kind_row, verdict_row
 
 
 def miss_of(example: Example) -> Miss:
@@ -60,26 +27,6 @@ def miss_of(example: Example) -> Miss:
 
 
 # ─── verdicts ───
-
-
-def test_the_table_has_a_cell_for_each_pair_of_answers() -> None:
-    assert [cell[:2] for cell in cells()] == [
-        (output, narrative)
-        for output, narrative in product(
-            ("said", "elsewhere", "part", "absent", "contradicted", "both", "not_read"),
-            ("supported", "partly", "unknown", "silent", "contradicts"),
-        )
-    ]
-    assert {cell[0] for cell in cells()} == set(OUTPUT_SAYS)
-    assert {cell[1] for cell in cells()} == set(NARRATIVE_SAYS)
-
-
-@pytest.mark.parametrize(("output", "narrative", "verdict", "remedy"), cells())
-def test_each_pair_of_answers_has_the_verdict_of_its_cell(
-    output: OutputSays, narrative: NarrativeSays, verdict: str, remedy: str
-) -> None:
-    row = verdict_row(output, narrative, has_it_too=False)
-    assert (row.verdict, row.remedy) == (verdict, remedy)
 
 
 @pytest.mark.parametrize("narrative", NARRATIVE_SAYS)
@@ -105,11 +52,13 @@ def test_rows_have_names_of_their_own_and_a_sentence_why() -> None:
     assert {row.remedy for row in VERDICT_ROWS} == set(REMEDIES) - {"none"}
 
 
-def test_each_row_decides_something() -> None:
-    asked = product(OUTPUT_SAYS, NARRATIVE_SAYS, (False, True))
-    assert {verdict_row(output, narrative, has_it_too=too).name for output, narrative, too in asked} == {
-        row.name for row in VERDICT_ROWS
-    }
+def test_a_row_lists_only_the_answers_that_it_decides() -> None:
+    for row in VERDICT_ROWS:
+        for output, narrative in product(row.output, row.narrative):
+            deciding = {verdict_row(output, narrative, has_it_too=too).name for too in (False, True)}
+            assert row.name in deciding, (
+                f"{row.name!r} lists {output} with {narrative}, but earlier rows decide it: {deciding}"
+            )
 
 
 def test_only_a_term_that_is_said_gives_a_wording_to_accept() -> None:
@@ -122,8 +71,16 @@ def test_only_a_term_that_is_said_gives_a_wording_to_accept() -> None:
 
 
 @pytest.mark.parametrize("row", KIND_ROWS, ids=lambda row: f"{row.kind}: {row.example.term}")
-def test_the_example_of_a_kind_is_of_that_kind(row: KindRow) -> None:
-    assert miss_of(row.example).kind == row.kind
+def test_the_example_of_a_kind_is_decided_by_its_row(row: KindRow, monkeypatch: pytest.MonkeyPatch) -> None:
+    decided: list[KindRow] = []
+
+    def noted(found: Nearest) -> KindRow:
+        decided.append(kind_row(found))
+        return decided[-1]
+
+    monkeypatch.setattr(misses, "kind_row", noted)
+    miss_of(row.example)
+    assert decided == [row], f"the row {decided[0].why!r} decides it: give this one another example"
 
 
 def test_there_is_a_row_for_each_kind() -> None:

@@ -28,7 +28,7 @@ from consumer.offline.pages.quotes import SideBySide, side_by_side
 from consumer.offline.scored_run import CaseLine, Explanation, ScoredRun
 from safe_core import UNKNOWN_ARCHETYPE
 from safe_core.ceiling import Ceiling
-from safe_core.diagnosis import KINDS, NARRATIVE_SAYS, OUTPUT_SAYS, VERDICTS
+from safe_core.diagnosis import NARRATIVE_SAYS, OUTPUT_SAYS, VERDICTS
 
 
 def render_html(run: ScoredRun) -> str:
@@ -64,7 +64,7 @@ _REASONS: Final[Mapping[str, str]] = {
     **{each: f"{IN_WORDS[each]}: {VERDICT_LABELS[each]}" for each in VERDICTS},
     **{f"output-{each}": f"output: {each}" for each in OUTPUT_SAYS},
     **{f"narrative-{each}": f"narrative: {each}" for each in NARRATIVE_SAYS},
-    **{kind: KIND_LABELS[kind] for kind in KINDS},
+    **{str(kind): label for kind, label in KIND_LABELS.items()},
 }
 
 
