@@ -29,7 +29,7 @@ from safe_core.diagnosis.alignment import (
 )
 from safe_core.diagnosis.numbers_in_text import same
 from safe_core.diagnosis.reading import FULL, Clause, Fact, Reading, is_negative, read
-from safe_core.diagnosis.relations import affirming, drugs, key_of, sides
+from safe_core.diagnosis.relations import affirming, drugs, going, key_of, sides
 from safe_core.diagnosis.units import units_of
 
 Says = Literal["both", "said", "contradicted", "part", "absent"]
@@ -380,28 +380,39 @@ def _other_side(term: Term, texts: Texts, best: Alignment) -> tuple[Place | None
 
 
 def _holds(found: Alignment, opposed: Sequence[Edit], clause: Clause) -> bool:
-    """Tell whether a clause speaks of the same thing: it has half of the term beside what is opposed, and near it."""
+    """Tell whether a clause speaks of the same thing: it has half of the term beside the fact that it excludes."""
     polar = [edit for edit in opposed if edit.kind in {"negated", "undone"}]
-    others = [edit for edit in found.edits if edit not in opposed and edit.fact.tells]
-    kept = [edit for edit in others if edit.kind in KEPT]
-    if polar:
-        others = [edit for edit in found.edits if edit not in polar and edit.fact.tells]
-        is_alone = sum(edit.fact.tells for edit in found.edits) == 1 and "denied" in polar[0].fact.statuses
-        things = [edit for edit in others if edit in kept or not _is_dose(edit.fact)]  # what is stopped has none
-        has_most = 3 * (_weight(polar) + _weight(kept)) >= 2 * (_weight(polar) + _weight(things))
-        return has_most and _is_as_wide(polar, found, clause) and not (is_alone and _is_long(clause))
-    if not others:
-        return not _is_long(clause)
-    if all(edit.fact.key in drugs() for edit in opposed) and any(is_negative(edit.fact) for edit in kept):
+    main = max(polar or opposed, key=lambda edit: edit.fact.weight)
+    others = [edit for edit in found.edits if edit is not main and edit.fact.key not in going()]
+    if polar and not _is_as_wide(polar, found, clause):
+        return False
+    if not any(edit.fact.tells for edit in others):
+        is_denial = bool(polar) and "denied" not in main.fact.statuses
+        return is_denial or not _is_long(clause)
+    if main.fact.key in drugs() and any(is_negative(edit.fact) for edit in found.edits if edit.kind in KEPT):
         return False  # that one drug does not help says nothing of another
-    own = [edit for edit in kept if edit.other in clause.facts or edit.other is None]
-    near = [edit for edit in own if any(_is_near(edit, each, clause) for each in opposed)]
+    if polar:
+        near = [edit for edit in others if edit.kind in KEPT or edit in polar]
+        others = [edit for edit in others if edit in near or not _is_dose(edit.fact)]  # what is stopped has none
+    else:
+        near = _near(found, opposed, clause)
+    least = 3 if main.kind == "replaced" else 2  # quarters of the rest
+    return 4 * _weight(near) >= least * _weight(others)
+
+
+def _near(found: Alignment, opposed: Sequence[Edit], clause: Clause) -> list[Edit]:
+    """Give what a clause has of a term, if a part of it is near what is opposed."""
+    kept = [edit for edit in found.edits if edit.kind in KEPT and edit.fact.tells]
+    near = [
+        edit
+        for edit in kept
+        if edit.other in clause.facts or edit.other is None
+        if any(_is_near(edit, each, clause) for each in opposed)
+    ]
     if any(edit.fact.value is None for edit in near):
-        near = kept  # the clause speaks of it: the rest of the term counts wherever it is
+        return kept  # the clause speaks of it: the rest of the term counts wherever it is
     is_of_kind = any(edit.kind in {"rival", "opposite"} for edit in opposed)  # "atenolol 50 mg" for "metoprolol 50 mg"
-    has_anchor = any(edit.fact.value is None for edit in near) or (bool(near) and is_of_kind)
-    least = 3 if all(edit.kind == "replaced" for edit in opposed) else 2  # quarters of the rest
-    return has_anchor and 4 * _weight(near) >= least * _weight(others)
+    return near if is_of_kind else []
 
 
 def _is_dose(fact: Fact) -> bool:
