@@ -89,8 +89,7 @@ def _edit(fact: Fact, facts: Sequence[tuple[Fact, Clause]], taken: Collection[Fa
         and other not in taken
         and (edit := _in_clause(_compared(fact, other), clause))
     ]
-    own = [edit for edit in found if edit.other is not None and edit.other.key == fact.key]
-    return min(own or found, key=_rank, default=Edit("missing", fact))
+    return min(found, key=_rank, default=Edit("missing", fact))
 
 
 def _free(edit: Edit, facts: Sequence[tuple[Fact, Clause]], taken: Collection[Fact | None]) -> Edit:
@@ -129,10 +128,9 @@ def _bound(edits: Sequence[Edit], clauses: Sequence[Clause]) -> Iterator[Edit]:
     """Take values and sides together: "3 mm on the left, 6 mm on the right" is not "6 mm on the left"."""
     told = [edit for edit in edits if edit.kind in KEPT and _is_attribute(edit.fact)]
     for edit in edits:
-        own = [clause for clause in clauses if edit in told and edit.other in clause.facts]
-        near = [clause.facts for clause in clauses if own and clause.sentence == own[0].sentence]
+        near = [clause.facts for clause in clauses if edit in told and edit.other in clause.facts]
         beside = [one.fact for one in told if one is not edit and one.fact.segment == edit.fact.segment]
-        instead = next(filter(None, (_instead(one, edit.fact, near) for one in beside)), None)
+        instead = next(filter(None, (_instead(one, edit.fact, facts) for facts in near for one in beside)), None)
         yield edit if instead is None else Edit("rival", edit.fact, instead)
 
 
@@ -140,17 +138,16 @@ def _is_attribute(fact: Fact) -> bool:
     return fact.value is not None or fact.key in relations.sides()
 
 
-def _instead(one: Fact, fact: Fact, near: Sequence[Sequence[Fact]]) -> Fact | None:
-    """Give what a sentence has beside one value or side in the place of another, wherever it has the one."""
+def _instead(one: Fact, fact: Fact, facts: Sequence[Fact]) -> Fact | None:
+    """Give what a clause has beside one value or side in the place of another, wherever it has the one."""
     instead = None
-    for facts in near:
-        held = [each for each in facts if _stands_for(one, each) == "same"]
-        for segment in {each.segment for each in held}:
-            others = [each for each in facts if each.segment == segment and each not in held]
-            beside = {_stands_for(fact, each): each for each in others}
-            instead = beside.get("value", beside.get("rival"))
-            if "same" in beside or instead is None:
-                return None
+    held = [each for each in facts if _stands_for(one, each) == "same"]
+    for segment in {each.segment for each in held}:
+        others = [each for each in facts if each.segment == segment and each not in held]
+        beside = {_stands_for(fact, each): each for each in others}
+        instead = beside.get("value", beside.get("rival"))
+        if "same" in beside or instead is None:
+            return None
     return instead
 
 
@@ -217,7 +214,7 @@ def _compared_values(fact: Fact, other: Fact) -> Edit | None:
 
 def _kept(fact: Fact, other: Fact) -> EditKind:
     """Say what the statuses make of two facts with the same key."""
-    is_past = "past" in other.statuses - fact.statuses and not is_negative(fact) and fact.value is None
+    is_past = "past" in other.statuses - fact.statuses and not is_negative(fact)
     if is_past or not _WEAKER.isdisjoint(fact.statuses ^ other.statuses):
         return "weaker"
     is_apart = (other.is_context and not fact.statuses) or (fact.is_context and not other.statuses)

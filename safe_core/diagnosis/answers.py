@@ -387,27 +387,24 @@ def _holds(found: Alignment, opposed: Sequence[Edit], clause: Clause) -> bool:
     if polar and not _is_as_wide(polar, found, clause):
         return False
     if not any(edit.fact.tells for edit in others):
-        is_denial = bool(polar) and "denied" not in main.fact.statuses
-        return is_denial or not _is_long(clause)
-    if main.fact.key in drugs() and any(is_negative(edit.fact) for edit in found.edits if edit.kind in KEPT):
-        return False  # that one drug does not help says nothing of another
+        return (bool(polar) and not is_negative(main.fact)) or not _is_long(clause)
     if polar:
         near = [edit for edit in others if edit.kind in KEPT or edit in polar]
         others = [edit for edit in others if edit in near or not _is_dose(edit.fact)]  # what is stopped has none
     else:
         near = _near(found, opposed, clause)
-    least = 3 if main.kind == "replaced" else 2  # quarters of the rest
-    return 4 * _weight(near) >= least * _weight(others)
+    return 2 * _weight(near) >= _weight(others)
 
 
 def _near(found: Alignment, opposed: Sequence[Edit], clause: Clause) -> list[Edit]:
     """Give what a clause has of a term, if a part of it is near what is opposed."""
     kept = [edit for edit in found.edits if edit.kind in KEPT and edit.fact.tells]
+    if all(edit.fact.key in drugs() for edit in opposed) and any(is_negative(edit.fact) for edit in kept):
+        return []  # that one drug does not help says nothing of another
     near = [
         edit
         for edit in kept
-        if edit.other in clause.facts or edit.other is None
-        if any(_is_near(edit, each, clause) for each in opposed)
+        if edit.other in clause.facts and any(_is_near(edit, each, clause) for each in opposed)
     ]
     if any(edit.fact.value is None for edit in near):
         return kept  # the clause speaks of it: the rest of the term counts wherever it is
@@ -428,20 +425,21 @@ def _is_long(clause: Clause) -> bool:
 
 
 def _is_whole(found: Alignment, opposed: Sequence[Edit], clause: Clause) -> bool:
-    """Tell whether a clause says all of a term but for what is opposed, and of no time of its own."""
+    """Tell whether a clause says all of a term but for what is opposed, of one thing and of no time of its own."""
     others = [edit for edit in found.edits if edit not in opposed and edit.fact.tells]
     is_timed = any(
         "past" in fact.statuses or (fact.value is not None and fact.value.kind in {"date", "time"})
         for fact in clause.facts
     )
-    return not is_timed and all(edit.kind in KEPT for edit in others)
+    is_beside = any(edit.kind == "rival" and edit.fact.key not in sides() for edit in opposed)  # the wrist hurts, too
+    return not is_timed and not is_beside and all(edit.kind in KEPT for edit in others)
 
 
 def _is_near(kept: Edit, opposed: Edit, clause: Clause) -> bool:
     """Tell whether two facts of a clause belong together; a value belongs to the words of its own segment."""
     one, other = kept.other, opposed.other
     if one is None or other is None:
-        return kept.kind == "general"
+        return False
     own = [fact for fact in clause.facts if fact.segment == other.segment and fact is not other]
     if other.value is None or any(fact.key == one.key for fact in own):
         return abs(clause.facts.index(one) - clause.facts.index(other)) <= _NEAR
