@@ -387,7 +387,7 @@ def _holds(found: Alignment, opposed: Sequence[Edit], clause: Clause) -> bool:
     if polar and not _is_as_wide(polar, found, clause):
         return False
     if not any(edit.fact.tells for edit in others):
-        return (bool(polar) and not is_negative(main.fact)) or not _is_long(clause)
+        return (bool(polar) and "denied" not in main.fact.statuses) or not _is_long(clause)
     if polar:
         near = [edit for edit in others if edit.kind in KEPT or edit in polar]
         others = [edit for edit in others if edit in near or not _is_dose(edit.fact)]  # what is stopped has none
@@ -398,13 +398,13 @@ def _holds(found: Alignment, opposed: Sequence[Edit], clause: Clause) -> bool:
 
 def _near(found: Alignment, opposed: Sequence[Edit], clause: Clause) -> list[Edit]:
     """Give what a clause has of a term, if a part of it is near what is opposed."""
-    kept = [edit for edit in found.edits if edit.kind in KEPT and edit.fact.tells]
+    kept = [edit for edit in found.edits if edit.kind in KEPT]
     if all(edit.fact.key in drugs() for edit in opposed) and any(is_negative(edit.fact) for edit in kept):
         return []  # that one drug does not help says nothing of another
     near = [
         edit
         for edit in kept
-        if edit.other in clause.facts and any(_is_near(edit, each, clause) for each in opposed)
+        if edit.fact.tells and edit.other in clause.facts and any(_is_near(edit, each, clause) for each in opposed)
     ]
     if any(edit.fact.value is None for edit in near):
         return kept  # the clause speaks of it: the rest of the term counts wherever it is

@@ -120,6 +120,12 @@ ABSENT = [
     ("denies pain", "She denies knee pain."),  # a narrower denial does not say a more general one
     ("Phalen test positive on the left", "Bruise on the left, no injury."),  # a denial of something else
 ]
+ABSENT += [
+    ("two puffs of ciclesonide twice daily", "One puff of fluticasone once daily."),  # another thing altogether
+]
+SAID += [
+    ("right elbow pain", "Pain of the right elbow. Pain of the right wrist."),  # which may hurt, too
+]
 BOTH = [
     ("potassium 5.6", "Potassium of 5.6. The potassium was 3.6."),
     ("left knee pain", "Pain of the left knee. Pain of the right knee."),
