@@ -283,7 +283,8 @@ class Review:
         applied = _Applied([(batch, batch.path.read_bytes(), content) for batch, content in written], self._keys(), at)
         self._write((batch, content) for batch, _, content in applied.files)
         note_applied(self.folder, applied.decisions, at)
-        self._applied.append(applied)
+        if applied.files:
+            self._applied.append(applied)
         self.reload()
         return [batch.path.name for batch, _ in written]
 

@@ -356,6 +356,7 @@ def test_undo_gives_back_every_byte_and_the_accepted_change(review: Review) -> N
     def contents() -> dict[str, bytes]:
         return {path.name: path.read_bytes() for path in review.folder.glob("*[a-z0-9].json")}
 
+    assert review.apply(AT) == [], "nothing is accepted"
     with pytest.raises(RefusedError, match="nothing was applied"):
         review.undo()
     decide(review, term_of(review, "arrived Sunday 18:00"), "accepted")
