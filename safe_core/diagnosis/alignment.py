@@ -199,8 +199,6 @@ def _compared(fact: Fact, other: Fact) -> Edit | None:
         kind = "same"  # the denial of an opposite
     elif relation in {"form", "measured"} and kept != "same":
         kind = kept
-    elif relation == "perhaps" and kept != "same":
-        kind = "missing"
     return Edit(kind, fact, other)
 
 
@@ -283,18 +281,13 @@ def _generalised(edits: Sequence[Edit], clauses: Sequence[Clause]) -> Iterator[E
     heads = [edit for edit in denied if not edit.fact.is_context]
     head = heads[-1] if heads else None
     others = [edit.other for edit in denied if edit.kind in {"same", "form"} and edit.other]
-    is_general = (
-        head is not None
-        and head.kind in {"same", "form"}
-        and head.other is not None
-        and all(fact in others for fact in segment_of(head.other, clauses))
-    )
+    is_general = head is not None and head.kind in {"same", "form"}
     is_narrowed = head is not None and head.other is not None and _is_narrowed(head.other, others, clauses)
     kept = [edit.other for edit in denied if edit.kind in KEPT and edit.other is not None and is_negative(edit.other)]
     denying = {clause.sentence for clause in clauses if any(fact in clause.facts for fact in kept)}
     there = [fact for clause in clauses if clause.sentence in denying for fact in clause.facts]
     for edit in edits:
-        if is_general and edit.kind == "missing" and is_negative(edit.fact) and edit.fact.value is None:
+        if is_general and edit.kind == "missing" and is_negative(edit.fact):
             yield edit._replace(kind="general")
         elif is_narrowed and edit is head and edit.kind in KEPT:
             yield edit._replace(kind="weaker")
