@@ -68,13 +68,15 @@ EMPTY_IS_GOOD = {"Waiting partitions A", "Waiting partitions B", "Ready B", "Nex
 
 @pytest.fixture(scope="module")
 def traffic(scene: Scene) -> Scene:
-    """What fills the panels: a whole batch, half a batch, empty, mismatched and failed outputs, dead letters."""
+    """What fills the panels: a whole and half a batch, empty, mismatched, failed and evasive outputs, dead letters."""
     scene.publish(GOOD, "pass")
     scene.publish(HALF, "review", cases=3)
     scene.publish(HALF, "empty", cases=1)
     scene.publish(HALF, "fail", cases=1)  # made from another narrative
     scene.publish(HALF, "failed", cases=4)  # three cases keep their answers
     again = make_event(random.Random(1), GOOD.cases[0], quality="pass", generated_at=datetime.now(UTC))
+    forbidden = GOOD.cases[0].terms[1][0]
+    again["output"]["followup_questions"].append(f"Was it {forbidden[0]}\u00ad{forbidden[1:]}?")  # a soft hyphen
     scene.site.send([Outgoing(encoded(again | {"runId": "r1"}))])  # which nothing reads
     scene.site.send([Outgoing(value) for value in POISON])
     scene.site.await_rest()
