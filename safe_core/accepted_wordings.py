@@ -1,6 +1,6 @@
 """Other wordings of required terms that people accept: they move no score (contract.md, "Accepted wordings")."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from safe_core.matching_rule import normalise
@@ -35,13 +35,18 @@ def wordings_of(accepted: Accepted, term: str) -> Iterator[str]:
     return (each for own, texts in accepted if normalise(own) == normalise(term) for each in texts)
 
 
-def is_accepted(accepted: Accepted, criterion: Criterion, term: str, output: Output) -> bool:
-    """Tell whether what a criterion reads of an output has an accepted wording of a term, by the matching rule."""
+def is_accepted(
+    accepted: Accepted, criterion: Criterion, term: str, output: Output, is_denied: Callable[[str], bool]
+) -> bool:
+    """Tell whether what a criterion reads of an output has an accepted wording of a term, by the matching rule.
+
+    A wording that is there counts only if it is not denied: "SOB" stands in "Denies SOB.", too.
+    """
     if not accepted or criterion == "AH":
         return False
-    wordings = [normalise(each) for each in wordings_of(accepted, term)]
+    wordings = list(wordings_of(accepted, term))
     text = READ[criterion](output) if wordings else ""
-    return any(wording in text for wording in wordings)
+    return any(normalise(wording) in text and not is_denied(wording) for wording in wordings)
 
 
 def merged(several: Iterable[Accepted]) -> Accepted:

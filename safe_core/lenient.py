@@ -4,11 +4,12 @@ A module apart, because the diagnosis behind it takes a moment to load, and who 
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 from safe_core.accepted_wordings import Accepted, is_accepted
 from safe_core.diagnosis.alignment import term_of
-from safe_core.diagnosis.answers import Texts, answer_in
+from safe_core.diagnosis.answers import Texts, answer_in, contradicts
 from safe_core.diagnosis.doubtful_hits import DoubtfulHit, DoubtfulKind, doubtful_hits
 from safe_core.diagnosis.output_texts import READ_BY, texts_of
 from safe_core.diagnosis.reading import MAX_WORDS, Reading, read
@@ -57,8 +58,10 @@ def _lenient(
 
     def recall(criterion: TermCriterion, found: Sequence[str], missing: Sequence[str]) -> Recall:
         untrue = sum(hit.criterion == criterion and hit.kind in _UNTRUE for hit in doubtful)
-        asked = [term for term in missing if not is_accepted(accepted, criterion, term, output)]
-        own = Texts([text.text for text in texts if text.field in READ_BY[criterion]] if asked else [], reader)
+        own = Texts([text.text for text in texts if text.field in READ_BY[criterion]] if missing else [], reader)
+        asked = [
+            term for term in missing if not is_accepted(accepted, criterion, term, output, partial(contradicts, own))
+        ]
         answers = [answer_in(term_of(term), own) for term in asked]
         there = len(found) - untrue + len(missing) - len(asked)
         return Recall(

@@ -164,7 +164,7 @@ def _is_of_word(character: str) -> bool:
 class _Forms(NamedTuple):
     """The folded forms of the terms of a list, each as it is written first.
 
-    In a text of ASCII, a term of a single word cannot be spelled otherwise. `anchors` has a word of every other form.
+    In a text of ASCII, a single plain word cannot be spelled otherwise. `anchors` has a word of every other form.
     """
 
     by_term: dict[str, list[str]]
@@ -176,7 +176,12 @@ class _Forms(NamedTuple):
 def _forms_of(terms: tuple[str, ...]) -> _Forms:
     by_term = {term: [*dict.fromkeys(filter(None, islice(_written(fold(term)), _MOST_FORMS)))] for term in terms}
     forms = [*dict.fromkeys(form for own in by_term.values() for form in own)]
-    further = (form for own in by_term.values() for at, form in enumerate(own) if at or " " in form)
+    further = (
+        form
+        for term, own in by_term.items()
+        for at, form in enumerate(own)
+        if at or " " in form or form != term.lower()
+    )
     return _Forms(by_term, forms, [*dict.fromkeys(max(form.split(), key=len) for form in further)])
 
 

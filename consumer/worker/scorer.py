@@ -333,7 +333,8 @@ class ScorerPartition:
         started = time.perf_counter()
         kind = kind_of(event.output, self._settings.policy.engine_texts)
         failed = kind.generation == "failed"
-        encoded, near = self._encoded_score(event, found, by, failed=failed)
+        encoded = self._encoded_score(event, found, by, failed=failed)
+        near = 0 if failed else _near_violations(event, found, encoded.case)
         marks = self._marks(record, event, found, encoded.case, failed=failed)
         input_matches = None if failed else do_inputs_match(event.narrative, found.narratives)
         value = encode_scored(
@@ -373,14 +374,9 @@ class ScorerPartition:
 
     def _encoded_score(
         self, event: InputEvent, found: FoundExpectations, by: JudgedBy, *, failed: bool
-    ) -> tuple[EncodedScore, int]:
-        """Give the scores, and how many near violations there are."""
+    ) -> EncodedScore:
         try:
-            encoded = self._memory.score(event.test_id, by, found.prepared, event.output, failed=failed)
-            if failed:
-                return encoded, 0
-            forbidden, used = found.prepared.expectations.forbidden_terms, encoded.case.details.ah_violations
-            return encoded, len(near_violations(forbidden, used, event.output.followup_questions))
+            return self._memory.score(event.test_id, by, found.prepared, event.output, failed=failed)
         except Exception as error:  # even a defect in the scorer must not stop the partition
             raise Poison("scorer_error", f"{type(error).__name__} while scoring") from error
 
@@ -430,6 +426,14 @@ def _decoded(record: Record, rules: InputRules) -> _Decoded:
     except Poison as poison:
         # A new one: the traceback of the one that was raised would keep the record in memory, in a cycle.
         return Poison(poison.reason, poison.detail)
+
+
+def _near_violations(event: InputEvent, found: FoundExpectations, case: CaseScore) -> int:
+    forbidden = found.prepared.expectations.forbidden_terms
+    try:
+        return len(near_violations(forbidden, case.details.ah_violations, event.output.followup_questions))
+    except Exception:  # noqa: BLE001 (a defect of what is only counted must not cost a result)
+        return 0
 
 
 def _is_large(record: Record) -> bool:

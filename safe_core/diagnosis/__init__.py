@@ -2,10 +2,11 @@
 
 from collections.abc import Collection
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import Literal
 
 from safe_core.accepted_wordings import Accepted, is_accepted
+from safe_core.diagnosis.answers import contradicts
 from safe_core.diagnosis.diagnosis_types import (
     KINDS,
     NARRATIVE_SAYS,
@@ -106,7 +107,9 @@ def diagnose(
     if accepted:
         misses = [
             replace(miss, verdict="accepted", remedy="none", row="", missing_words=())
-            if is_accepted(accepted, miss.criterion, miss.term, output)
+            if is_accepted(
+                accepted, miss.criterion, miss.term, output, partial(contradicts, fields[miss.criterion].facts)
+            )
             else miss
             for miss in misses
         ]

@@ -178,6 +178,11 @@ def answer(term: str, texts: Sequence[str]) -> Answer:
     return answer_in(term_of(term), Texts(texts))
 
 
+def contradicts(texts: Texts, wording: str) -> bool:
+    """Tell whether some texts say the contrary of a wording, which may stand in them all the same: "Denies SOB."."""
+    return answer_in(term_of(wording), texts).says == "contradicted"
+
+
 def answer_in(term: Term, texts: Texts) -> Answer:
     """Say what some texts say of a term; the first answer that holds, in the order of the contract."""
     if not term.is_read:
@@ -382,18 +387,16 @@ def _other_side(term: Term, texts: Texts, best: Alignment) -> tuple[Place | None
 def _holds(found: Alignment, opposed: Sequence[Edit], clause: Clause) -> bool:
     """Tell whether a clause speaks of the same thing: it has half of the term beside the fact that it excludes."""
     polar = [edit for edit in opposed if edit.kind in {"negated", "undone"}]
-    main = max(polar or opposed, key=lambda edit: edit.fact.weight)
-    others = [edit for edit in found.edits if edit is not main and edit.fact.key not in going()]
     if polar and not _is_as_wide(polar, found, clause):
         return False
+    main = max(polar or opposed, key=lambda edit: edit.fact.weight)
+    others = [edit for edit in found.edits if edit is not main and edit.fact.key not in going()]
+    if polar:
+        others = [edit for edit in others if edit.kind in KEPT or edit in polar or not _may_lack(edit.fact)]
     if not any(edit.fact.tells for edit in others):
         return (bool(polar) and "denied" not in main.fact.statuses) or not _is_long(clause)
-    if polar:
-        near = [edit for edit in others if edit.kind in KEPT or edit in polar]
-        others = [edit for edit in others if edit in near or not _is_dose(edit.fact)]  # what is stopped has none
-    else:
-        near = _near(found, opposed, clause)
-    return 2 * _weight(near) >= _weight(others)
+    kept = [edit for edit in others if edit.kind in KEPT or edit in polar] if polar else _near(found, opposed, clause)
+    return 2 * _weight(kept) >= _weight(others)
 
 
 def _near(found: Alignment, opposed: Sequence[Edit], clause: Clause) -> list[Edit]:
@@ -410,6 +413,11 @@ def _near(found: Alignment, opposed: Sequence[Edit], clause: Clause) -> list[Edi
         return kept  # the clause speaks of it: the rest of the term counts wherever it is
     is_of_kind = any(edit.kind in {"rival", "opposite"} for edit in opposed)  # "atenolol 50 mg" for "metoprolol 50 mg"
     return near if is_of_kind else []
+
+
+def _may_lack(fact: Fact) -> bool:
+    """Tell whether a denial denies a fact's term though it says nothing of the fact: "no headache" no severe one."""
+    return fact.weight < FULL or _is_dose(fact)  # what is stopped has no dose
 
 
 def _is_dose(fact: Fact) -> bool:

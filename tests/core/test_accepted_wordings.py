@@ -2,9 +2,11 @@
 
 import pytest
 
-from safe_core import Criterion, Expectations, Output
+from safe_core import DEFAULT_POLICY, Criterion, Expectations, Output, prepare, score
 from safe_core.accepted_wordings import Accepted, is_accepted, merged
 from safe_core.diagnosis import diagnose
+from safe_core.lenient import beside_scores
+from safe_core.lenient_scores import Recall
 
 ACCEPTED: Accepted = (("short of breath", ("SOB", "dyspnoea")), ("fever", ("febrile",)))
 
@@ -24,7 +26,8 @@ ACCEPTED: Accepted = (("short of breath", ("SOB", "dyspnoea")), ("fever", ("febr
 def test_a_term_is_accepted_where_its_criterion_finds_one_of_its_wordings(
     criterion: Criterion, term: str, output: Output, *, accepted: bool
 ) -> None:
-    assert is_accepted(ACCEPTED, criterion, term, output) is accepted
+    assert is_accepted(ACCEPTED, criterion, term, output, lambda _: False) is accepted
+    assert not is_accepted(ACCEPTED, criterion, term, output, lambda _: True)
 
 
 def test_an_accepted_miss_keeps_its_answers_and_asks_for_nothing() -> None:
@@ -35,6 +38,17 @@ def test_an_accepted_miss_keeps_its_answers_and_asks_for_nothing() -> None:
     assert (settled.verdict, settled.remedy, settled.row) == ("accepted", "none", "")
     assert settled.output_says == plain[0].output_says
     assert other == plain[1], "the summary, which AC reads, has no accepted wording"
+
+
+@pytest.mark.parametrize("text", ["Patient denies SOB.", "No SOB or fever.", "Her SOB was ruled out."])
+def test_a_wording_that_is_denied_is_not_accepted(text: str) -> None:
+    accepted: Accepted = (("short of breath", ("SOB",)),)
+    (miss,) = diagnose(Expectations(("short of breath",), (), ()), Output((text,)), None, (), accepted).misses
+    assert (miss.output_says, miss.remedy) == ("contradicted", "read")
+    details = score(
+        prepare(Expectations(("short of breath",), (), ())), Output((text,)), DEFAULT_POLICY.default
+    ).details
+    assert beside_scores(Output((text,)), None, details, accepted).lenient.CR == Recall(1, 0, 0, 0, 0, 0)
 
 
 def test_those_of_several_holders_are_one() -> None:

@@ -69,6 +69,15 @@ def test_what_is_another_text_is_not_told(term: str, question: str) -> None:
     assert near_violations((term,), (), [question]) == ()
 
 
+@pytest.mark.parametrize(
+    ("term", "question"),
+    [("sui\u00adcide", "Any suicide?"), ("stra\u00dfe", "Which STRASSE?"), ("blame-", "Whom to blame?")],
+)
+def test_a_term_of_one_word_that_is_not_plain_is_found_in_a_plain_question(term: str, question: str) -> None:
+    (near,) = near_violations((term,), (), [question])
+    assert near.kind == "spelling"
+
+
 def test_a_term_does_not_go_from_one_question_to_the_next() -> None:
     assert near_violations(("at fault",), (), ["Who was at", "fault-finding?"]) == ()
 

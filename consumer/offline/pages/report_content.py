@@ -390,7 +390,7 @@ def counted(case: CaseLine, criterion: Criterion) -> str:
 def lenient_of(case: CaseLine, criterion: Criterion) -> str:
     """Say how much of the terms of a case was found or said; nothing where the score leaves nothing to be told."""
     recall: Recall | None = getattr(case.lenient, criterion, None)
-    if recall is None or recall.shares == 1000 * recall.terms:
+    if recall is None or (recall.found == recall.terms and recall.shares == 1000 * recall.terms):
         return ""
     return f"lenient {score(recall.lenient)}, coverage {score(recall.coverage / 1000)}"
 
