@@ -414,7 +414,8 @@ def test_any_single_value_changed_is_one_difference_that_names_its_place(documen
 
 @given(reports, st.data())
 def test_anything_left_out_is_one_difference_and_so_is_anything_put_in(document: Report, data: st.DataObject) -> None:
-    steps = data.draw(st.sampled_from(list(ways(document))))
+    pairs = [steps for steps in ways(document) if steps[-1] == 0 and "interval" in steps]  # the second would follow up
+    steps = data.draw(st.sampled_from([steps for steps in ways(document) if steps not in pairs]))
     fewer = deepcopy(document)
     del at(fewer, steps[:-1])[steps[-1]]
     expected = steps not in NOT_COMPARED
