@@ -158,7 +158,8 @@ _WORDINGS: Final = (
 )
 """Other wordings of how many and how often, one after the other."""
 _SIDE: Final = re.compile(r"\b(left|right|both|bilateral(?:ly)?)\b(?:\s+(\w+))?", re.IGNORECASE)
-_AGREEING: Final = re.compile(r"(?:\ball|\bthat(?:'s|\sis)|\babsolutely|\byou(?:'re|\sare)|[\],.?])\s\Z", re.IGNORECASE)
+_AGREEING: Final = re.compile(r"(?:\ball|\bthat(?:'s|\sis)|\babsolutely|\byou(?:'re|\sare))\s\Z", re.IGNORECASE)
+_PAUSE: Final = re.compile(r"[\],.?]\s\Z")
 _ELSEWHEN: Final = frozenset(("now", "here", "there", "away", "after", "before", "way"))
 """Words behind a "right" that is no side; before one, what agrees: "all right"."""
 
@@ -276,9 +277,16 @@ def _sides_told(narrative: str) -> Iterator[tuple[str, str]]:
     """Give the sides of a narrative, each with the key of the word that follows; no "right" that agrees."""
     for match in _SIDE.finditer(narrative):
         side, noun = match[1].lower(), (match[2] or "").lower()
-        agrees = _AGREEING.search(narrative, max(0, match.start() - _AROUND), match.start()) or noun in _ELSEWHEN
-        if not (side == "right" and agrees):
+        if not (side == "right" and _agrees(narrative[max(0, match.start() - _AROUND) : match.start()], noun)):
             yield side if side in {"left", "right"} else "both", relations.key_of(noun) if noun else ""
+
+
+def _agrees(before: str, noun: str) -> bool:
+    """Tell whether a "right" is no side: behind a pause ("Right, so") it is one only of a word of content."""
+    key = (stem(noun),)
+    is_of_content = bool(noun) and key not in relations.weak() and key not in relations.ends()
+    is_answer = _PAUSE.search(before) and not is_of_content
+    return bool(noun in _ELSEWHEN or _AGREEING.search(before) or is_answer)
 
 
 def _is_open(value: Value) -> bool:

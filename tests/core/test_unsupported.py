@@ -68,6 +68,14 @@ def test_a_side_that_nobody_named_is_told_and_an_agreement_names_none() -> None:
     assert told("Edema of both legs, left knee fine.", story) == []
 
 
+@pytest.mark.parametrize(
+    "story",
+    ["Balloon at 09:50. Right coronary artery stented.", "Left arm weak, right arm normal.", "[nurse] right arm ."],
+)
+def test_a_side_behind_a_pause_is_one(story: str) -> None:
+    assert told("Her right arm.", story) == []
+
+
 def test_a_side_of_something_else_is_of_another_kind() -> None:
     story = "The left knee hurts, the right elbow is fine."
     assert told("The right knee hurts.", story) == [("of_something_else", "right")]
