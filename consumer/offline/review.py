@@ -263,7 +263,7 @@ class Review:
         """Write the replaced terms and the accepted wordings into the batch files, and give the files' names.
 
         Raises ChangedError, before anything is written, if one of them has changed since it was read, or is gone, or if
-        another preview was seen.
+        another preview was seen. Raises ConfigurationError if something cannot be written: all is as it was then.
         """
         if seen not in {None, self.seen}:
             raise ChangedError("the changes are others now: load this page again")
@@ -281,12 +281,28 @@ class Review:
         ]
         _refuse([*changed, *gone], "Start safe review again")
         applied = _Applied([(batch, batch.path.read_bytes(), content) for batch, content in written], self._keys(), at)
-        self._write((batch, content) for batch, _, content in applied.files)
-        note_applied(self.folder, applied.decisions, at)
+        self._write_or_restore(applied)
         if applied.files:
             self._applied.append(applied)
         self.reload()
         return [batch.path.name for batch, _ in written]
+
+    def _write_or_restore(self, applied: _Applied) -> None:
+        """Write the files and note the decisions; if that fails, give the files back the bytes that they had.
+
+        Where these cannot be written either, undo() can do it later.
+        """
+        try:
+            self._write((batch, after) for batch, _, after in applied.files)
+            note_applied(self.folder, applied.decisions, applied.at)
+        except BaseException as error:  # whatever ends it, Ctrl-C too, nothing stays half written
+            kept = [batch.path.name for batch, before, after in applied.files if not _restored(batch, before, after)]
+            if not kept:
+                raise
+            self._applied.append(applied)
+            raise ConfigurationError(
+                f"{error}. {named(kept, 20)} could not be restored: load this page again, and undo what was applied"
+            ) from error
 
     @property
     def undoable(self) -> list[str]:
@@ -301,7 +317,8 @@ class Review:
         if not self._applied:
             raise RefusedError("nothing was applied since this page was opened")
         files, decisions, at = self._applied[-1]
-        _refuse([batch.path.name for batch, _, after in files if _content(batch) != after], "Restore them by hand")
+        changed = [batch.path.name for batch, *known in files if _content(batch) not in known]
+        _refuse(changed, "Restore them by hand")
         self._write((batch, before) for batch, before, _ in files)
         note_applied(self.folder, decisions, None, was=at)
         self._applied.pop()
@@ -359,6 +376,16 @@ def _change(case: ReviewedCase, decision: TermDecision) -> Change | None:
 
 def _content(batch: LoadedBatch) -> bytes | None:
     return batch.path.read_bytes() if batch.path.is_file() else None
+
+
+def _restored(batch: LoadedBatch, before: bytes, after: bytes) -> bool:
+    """Give a file its bytes back if they were replaced; tells whether it has them, or what somebody else wrote."""
+    try:
+        if _content(batch) == after:
+            write_whole(batch.path, before)
+    except (OSError, ConfigurationError):
+        return False
+    return True
 
 
 def _refuse(files: Sequence[str], remedy: str) -> None:

@@ -29,6 +29,7 @@ from consumer.offline.review_list import Listing
 from consumer.offline.review_server import served
 from consumer.offline.triage import TriageRequest
 from consumer.offline.trust import trust
+from consumer.offline.whole_files import write_whole
 from safe_core import DEFAULT_POLICY
 from safe_core.narrative_digests import digest_of_narrative
 from tests.support.case_files import a_case, answer, write_batch, write_report
@@ -380,6 +381,50 @@ def test_undo_refuses_where_a_file_changed_after_apply(review: Review) -> None:
     with pytest.raises(ChangedError, match=r"golden\.json changed since"):
         review.undo()
     assert other.read_bytes() == before
+
+
+def test_apply_that_fails_leaves_every_byte(review: Review, monkeypatch: pytest.MonkeyPatch) -> None:
+    decide(review, term_of(review, "arrived Sunday 18:00"), "accepted")
+    before = {path.name: path.read_bytes() for path in review.folder.iterdir()}
+    for failing in ("golden.json", "safe.decisions.json"):
+        with monkeypatch.context() as patched:
+            fail_to_write(patched, failing)
+            with pytest.raises(ConfigurationError, match="no space"):
+                review.apply(AT)
+        assert {path.name: path.read_bytes() for path in review.folder.iterdir()} == before
+        assert (review.undoable, review.to_apply) == ([], 1)
+    assert review.apply(AT) == ["b1.json", "golden.json"]
+
+
+def test_what_a_failed_apply_could_not_restore_can_be_undone_and_so_can_a_failed_undo(
+    review: Review, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decide(review, term_of(review, "arrived Sunday 18:00"), "accepted")
+    before = {path.name: path.read_bytes() for path in review.folder.iterdir()}
+    with monkeypatch.context() as patched:
+        fail_to_write(patched, "golden.json", and_all_later=True)
+        with pytest.raises(ConfigurationError, match=r"no space\. b1\.json could not be restored"):
+            review.apply(AT)
+    with monkeypatch.context() as patched:
+        fail_to_write(patched, "golden.json")
+        with pytest.raises(ConfigurationError, match="no space"):
+            review.undo()
+    assert review.undo() == ["b1.json", "golden.json"]
+    assert {path.name: path.read_bytes() for path in review.folder.iterdir()} == before
+    assert (review.undoable, review.to_apply) == ([], 1)
+
+
+def fail_to_write(monkeypatch: pytest.MonkeyPatch, name: str, *, and_all_later: bool = False) -> None:
+    failed = list[Path]()
+
+    def write(path: Path, content: str | bytes) -> None:
+        if path.name == name or (failed and and_all_later):
+            failed.append(path)
+            raise ConfigurationError("no space")
+        write_whole(path, content)
+
+    for module in ("review", "decisions"):
+        monkeypatch.setattr(f"consumer.offline.{module}.write_whole", write)
 
 
 def test_a_term_that_is_one_of_those_that_replace_it_is_replaced_once(review: Review) -> None:
