@@ -25,8 +25,7 @@ from consumer.offline.decisions import (
     withdraw_case,
     withdraw_term,
 )
-from consumer.offline.pages.quotes import text_of
-from consumer.offline.review_cases import Item, ReviewedCase, ScoredCase
+from consumer.offline.review_cases import ReviewedCase, ScoredCase
 from consumer.offline.scored_run import RANKS, labels_of
 from consumer.offline.scoring import scored_unread
 from consumer.offline.selection import selections
@@ -195,7 +194,7 @@ class Review:
         if choice == "commented" and not comment:
             self.withdraw(number, item, seen=seen)
             return
-        words = _words(case, about) if choice == "paraphrase" else ""
+        words = about.paraphrase if choice == "paraphrase" else ""
         terms = tuple(about.proposal.replacement) if choice == "accepted" and about.proposal else ()
         if choice == "edited":
             terms = _edited(replacement)
@@ -336,7 +335,8 @@ class Review:
 _WHY_NOT: Final[Mapping[Choice, str]] = {
     "accepted": "there is no proposal to accept",
     "edited": "this term cannot be edited here: it is a forbidden one, or its list has it more than once",
-    "paraphrase": "SAFE does not find that the output says this in other words, so there is no paraphrase to accept",
+    "paraphrase": "SAFE does not find one passage of the output that says all of this in other words, so there is no "
+    "paraphrase to accept",
 }
 
 
@@ -347,11 +347,6 @@ def _order(case: ReviewedCase) -> tuple[Any, ...]:
 def _holds(batch: LoadedBatch, changes: Mapping[EditedCase, object]) -> bool:
     rows = batch.rows.items()
     return any((test_id, row.expectations) in changes for test_id, row in rows if isinstance(row, TestCase))
-
-
-def _words(case: ReviewedCase, item: Item) -> str:
-    passage = None if item.miss is None else item.miss.passage
-    return "" if passage is None else text_of(case.scored.question.output, passage)
 
 
 def _edited(replacement: Sequence[str]) -> tuple[str, ...]:

@@ -10,15 +10,16 @@ from consumer.offline.answers import AnswerFilter
 from consumer.offline.decisions import CaseDecision, Choice, Decisions, TermDecision
 from consumer.offline.many_diagnoses import Question
 from consumer.offline.pages.miss_wording import IN_WORDS, ExplainedTerm, explained_terms
-from consumer.offline.pages.quotes import SideBySide, side_by_side
+from consumer.offline.pages.quotes import SideBySide, side_by_side, text_of
 from consumer.offline.proposals import Proposal, ProposedCase
 from consumer.offline.scored_run import CaseLine, Explanation
 from consumer.offline.scoring import judged_texts
 from consumer.text import quoted
-from safe_core import Criterion, Expectations
+from safe_core import Criterion, Expectations, Output
 from safe_core.accepted_wordings import wordings_of
 from safe_core.diagnosis import Diagnosis, Miss, Remedy, diagnose
 from safe_core.diagnosis.doubtful_hits import doubtful_hits
+from safe_core.lint_rules import facts_lacking
 from safe_core.matching_rule import normalise
 from safe_core.narrative_digests import digest_of_narrative
 from safe_core.unsupported import unsupported_values
@@ -58,13 +59,14 @@ def explain(case: ScoredCase) -> ExplainedCase:
 class Item:
     """A term of a case to decide on: a miss, a doubtful hit, or a forbidden term that was used, or nearly.
 
-    `is_listed_twice` says that its list has it more than once.
+    `is_listed_twice` says that its list has it more than once; `paraphrase` are words of the output that say all of it.
     """
 
     explained: ExplainedTerm
     proposal: Proposal | None
     miss: Miss | None = None
     is_listed_twice: bool = False
+    paraphrase: str = ""
     decision: TermDecision | None = None
 
     @property
@@ -98,7 +100,7 @@ class Item:
             "accepted": has_proposal or is_hit,
             "edited": self.criterion != "AH" and not self.is_listed_twice,
             "rejected": True,
-            "paraphrase": self.miss is not None and self.miss.remedy == "accept_wording",
+            "paraphrase": bool(self.paraphrase),
             "commented": True,
         }
         return frozenset(choice for choice in get_args(Choice) if can[choice])
@@ -106,6 +108,14 @@ class Item:
 
 _ACCEPTED_AS_THEY_ARE: Final = frozenset[Remedy](("ask", "ask_in_field", "fix_output", "correct_case"))
 """What a person may agree with, although it puts nothing in the place of the term."""
+
+
+def paraphrase_of(miss: Miss | None, output: Output) -> str:
+    """Give the words that say all of a missed term; "" if no passage does: what is said may be in two of them."""
+    if miss is None or miss.remedy != "accept_wording" or miss.passage is None:
+        return ""
+    words = text_of(output, miss.passage)
+    return "" if facts_lacking(miss.term, words) else words
 
 
 class ReviewedCase:
@@ -248,10 +258,13 @@ class ReviewedCase:
         for each in self._remarkable():
             key = each.criterion, each.text
             told[key] = each if key not in told or told[key].is_doubtful else told[key]
-        return [
-            Item(each, proposals.get(key), self.misses.get(key), self.expectations.of(key[0]).count(key[1]) > 1)
-            for key, each in told.items()
-        ]
+        return [self._item(each, proposals.get(key)) for key, each in told.items()]
+
+    def _item(self, explained: ExplainedTerm, proposal: Proposal | None) -> Item:
+        criterion, term = explained.criterion, explained.text
+        miss = self.misses.get((criterion, term))
+        is_listed_twice = self.expectations.of(criterion).count(term) > 1
+        return Item(explained, proposal, miss, is_listed_twice, paraphrase_of(miss, self.scored.question.output))
 
     def _remarkable(self) -> Iterator[ExplainedTerm]:
         groups = explained_terms(self._explanation, self.line.remarked, shows_text=True)

@@ -188,6 +188,22 @@ def test_what_is_wrong_with_the_case_may_be_accepted_and_only_accepted_wordings_
         decide(review, term_of(review, "a broken rib"), "paraphrase")
 
 
+def test_what_is_said_in_two_passages_is_no_paraphrase(review: Review, outputs: Path) -> None:
+    """Its nearest passage alone lacks facts of the term: accepted, it would excuse outputs that lack them too."""
+    story = "A girl had fever for three days. The left hand was warm."
+    case = a_case("T1", ["warm left hand, fever for three days"], (), ["left hand warm"], patient_payload=story)
+    for name in ("b1", "golden"):
+        write_batch(outputs.parent / "cases", name, case)
+    said = {"signals": ["The hand, left, is warm", "feverish for 3 days"], "summary": "The left hand is warm."}
+    write_report(outputs, answer("T1", {**OUTPUT, **said}))
+    review = Review(DEFAULT_POLICY, TriageRequest(review.folder, "b1"), open_all([outputs]))
+    paraphrases = {item.term: item.paraphrase for item in review.cases[0].items}
+    assert paraphrases == {"warm left hand, fever for three days": "", "left hand warm": "The left hand is warm"}
+    with pytest.raises(RefusedError, match="does not find one passage of the output that says all of this"):
+        decide(review, term_of(review, "warm left hand, fever for three days"), "paraphrase")
+    assert not Decisions.read(review.folder).terms
+
+
 # --- what SAFE's verdicts are worth -----------------------------------------------------------------------------------
 
 

@@ -131,7 +131,7 @@
   const nothing = {
     accepted: "there is no proposal to accept",
     edit: "this term cannot be edited here",
-    paraphrase: "SAFE does not find that the output says this in other words",
+    paraphrase: "SAFE does not find one passage of the output that says all of this in other words",
     withdrawn: "there is no decision to withdraw",
   };
 
