@@ -6,7 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from consumer.errors import ConfigurationError
 from consumer.files.batches import LoadedBatch, read_again
+from consumer.text import visible
 from safe_core import Criterion, Expectations, TestCase
 from safe_core.accepted_wordings import KEY, Accepted, merged
 from safe_core.expectations import PLACES
@@ -34,11 +36,26 @@ Accepting = tuple[str, str]
 """A term, and another wording of it that is accepted from now on."""
 
 
+_Path = tuple[str | int, ...]
+
+
 class _Literal(NamedTuple):
     """Where a value is written; `text[start:end]` is its literal, quotes or brackets included."""
 
     start: int
     end: int
+
+
+_Edit = tuple[_Literal, str]
+"""What is written in the place of a literal."""
+
+
+class MalformedWordings(ValueError):
+    """Accepted wordings that none can be added to; `position` is that of their case in `test_cases`."""
+
+    def __init__(self, position: int) -> None:
+        super().__init__(position)
+        self.position = position
 
 
 def edited(
@@ -48,40 +65,107 @@ def edited(
 ) -> bytes:
     """Give the content of a batch file with the changed terms of its test cases replaced, and wordings accepted.
 
-    Raises ConfigurationError if the file has changed since the batch was loaded.
+    Raises ConfigurationError if the file has changed since the batch was loaded, or if wordings cannot be added to it.
     """
     raw, _ = read_again(batch)
+    cases = {position: case for position, case in enumerate(batch.batch.cases) if isinstance(case, TestCase)}
     places = {
         TermPlace(position, criterion, at): terms
-        for position, case in enumerate(batch.batch.cases)
-        if isinstance(case, TestCase)
+        for position, case in cases.items()
         for criterion, at, terms in changes.get((case.test_id, case.expectations), ())
     }
     wordings = {
-        position: merged((case.accepted_wordings, tuple((term, (words,)) for term, words in more)))
-        for position, case in enumerate(batch.batch.cases)
-        if isinstance(case, TestCase) and (more := accepted.get((case.test_id, case.expectations)))
+        position: more
+        for position, case in cases.items()
+        if (more := _unknown(case, accepted.get((case.test_id, case.expectations), ())))
     }
-    return with_wordings(with_terms_replaced(raw, places), wordings)
+    try:
+        return with_wordings(with_terms_replaced(raw, places), wordings)
+    except MalformedWordings as error:
+        raise ConfigurationError(
+            f"{visible(str(batch.path))}: {KEY} of the test case {visible(cases[error.position].test_id)} is not an "
+            "object with lists of texts, so no wording can be added; correct it by hand"
+        ) from error
+
+
+def _unknown(case: TestCase, wordings: Sequence[Accepting]) -> Accepted:
+    """Give the wordings that a case does not have yet, by their terms."""
+    known = dict(merged([case.accepted_wordings]))
+    return merged(((term, (words,)),) for term, words in wordings if words not in known.get(term, ()))
 
 
 def with_wordings(raw: bytes, accepted: Mapping[int, Accepted]) -> bytes:
-    """Write the accepted wordings of some test cases, in place of those they have or behind their expectations."""
+    """Add accepted wordings to some test cases, behind those they have, or else behind their expectations.
+
+    Raises MalformedWordings where a case has something else in their place.
+    """
+    if not accepted:
+        return raw
     text = raw.decode("utf-8")
-    cases = {position: ("test_cases", position) for position in accepted}
-    literals = dict(_values(text, {(*case, name) for case in cases.values() for name in ("expectations", KEY)}))
-    edits: list[tuple[_Literal, str]] = []
-    for position, case in cases.items():
-        written = json.dumps(dict(accepted[position]), ensure_ascii=text.isascii())
-        own, expectations = literals.get((*case, KEY)), literals[*case, "expectations"]
-        before = re.search(r'\s*"expectations"\s*:\s*\Z', text[: expectations.start])
-        space = " " if before is None else before[0].partition('"')[0]
-        behind = _Literal(expectations.end, expectations.end)
-        edits.append((own, written) if own else (behind, f',{space or " "}"{KEY}": {written}'))
+    wanted = {path for position, added in accepted.items() for path in _paths_of_wordings(position, added)}
+    literals = dict(_values(text, wanted))
+    edits = [
+        edit for position, added in accepted.items() for edit in _edits_of_wordings(text, literals, position, added)
+    ]
     return _written_into(text, edits)
 
 
-def _written_into(text: str, edits: Iterable[tuple[_Literal, str]]) -> bytes:
+def _paths_of_wordings(position: int, added: Accepted) -> Iterator[_Path]:
+    case = ("test_cases", position)
+    yield from (case, (*case, "expectations"), (*case, KEY))
+    yield from ((*case, KEY, term) for term, _ in added)
+
+
+def _edits_of_wordings(
+    text: str, literals: Mapping[_Path, _Literal], position: int, added: Accepted
+) -> Iterator[_Edit]:
+    case = ("test_cases", position)
+    own = _within(literals.get((*case, KEY)), literals[case])
+    if own is None:
+        behind = literals[*case, "expectations"].end
+        written = f',{_space_of_expectations(text, literals[*case, "expectations"])}"{KEY}": {_json(text, dict(added))}'
+        yield _Literal(behind, behind), written
+    elif text[own.start : own.end] == "null":
+        yield own, _json(text, dict(added))
+    elif text[own.start] != "{":
+        raise MalformedWordings(position)
+    else:
+        lists = {term: _within(literals.get((*case, KEY, term)), own) for term, _ in added}
+        if any(each is not None and text[each.start] != "[" for each in lists.values()):
+            raise MalformedWordings(position)
+        for term, wordings in added:
+            if (known := lists[term]) is not None:
+                yield _appended(text, known, [_json(text, each) for each in wordings])
+        if new := [f"{_json(text, term)}: {_json(text, texts)}" for term, texts in added if lists[term] is None]:
+            yield _appended(text, own, new)
+
+
+def _within(inner: _Literal | None, outer: _Literal) -> _Literal | None:
+    """Give a literal if it is in another one: of a key that is given twice, only what the last one holds counts."""
+    return inner if inner is not None and outer.start <= inner.start and inner.end <= outer.end else None
+
+
+def _appended(text: str, container: _Literal, written: Sequence[str]) -> _Edit:
+    """Add elements at the end of a list or object, each on a line of its own if the first one is."""
+    inside = text[container.start + 1 : container.end - 1]
+    kept = inside.rstrip()
+    space = inside[: len(inside) - len(inside.lstrip())]
+    separator = "," + (space if "\n" in space else " ")
+    end = container.start + 1 + len(kept)
+    return _Literal(end, end), (separator if kept else "") + separator.join(written)
+
+
+def _json(text: str, value: object) -> str:
+    return json.dumps(value, ensure_ascii=text.isascii())
+
+
+def _space_of_expectations(text: str, expectations: _Literal) -> str:
+    """Give the white space before the key of the expectations, or else a space."""
+    before = re.search(r'\s*"expectations"\s*:\s*\Z', text[: expectations.start])
+    return (before[0].partition('"')[0] if before is not None else "") or " "
+
+
+def _written_into(text: str, edits: Iterable[_Edit]) -> bytes:
     for literal, written in sorted(edits, reverse=True):
         text = text[: literal.start] + written + text[literal.end :]
     return text.encode("utf-8")
@@ -101,9 +185,6 @@ def with_terms_replaced(raw: bytes, replacements: Mapping[TermPlace, Sequence[st
         for path, terms in places.items()
     ]
     return _written_into(text, edits)
-
-
-_Path = tuple[str | int, ...]
 
 
 def _path(place: TermPlace) -> _Path:
@@ -127,7 +208,7 @@ def _separator(text: str, literals: Mapping[_Path, _Literal], path: _Path) -> st
     return "," + (space if "\n" in space else " ")
 
 
-def _values(text: str, wanted: "set[_Path]") -> Iterator[tuple[_Path, _Literal]]:
+def _values(text: str, wanted: set[_Path]) -> Iterator[tuple[_Path, _Literal]]:
     """Walk through the JSON of a text and give the values at some paths; of a key that is given twice, the last."""
     path: list[str | int] = []
     containers: list[str] = []

@@ -8,6 +8,7 @@ import pytest
 
 from consumer.case_sources.cases import as_one
 from consumer.cli.main import main
+from consumer.errors import ConfigurationError
 from consumer.files.outputs import open_all
 from consumer.files.publish_cases import plan_cases
 from consumer.offline.review import Review
@@ -101,3 +102,20 @@ def test_triage_keeps_them_in_what_it_writes() -> None:
     accept()
     main(["triage", "-i", "run.json", "-t", "cases", "-b", "b1", "--write-cases", "new"])
     assert Path("new/b1.json").read_bytes() == Path("cases/b1.json").read_bytes()
+
+
+def test_what_is_there_keeps_every_byte_and_what_nothing_can_be_added_to_is_named() -> None:
+    path, other = Path("cases/golden.json"), Path("cases/b1.json")
+    whole = path.read_text().replace('"expectations":', '"accepted_wordings": %s, "expectations":', 1)
+    path.write_text(whole % f'{{"other":  ["x", 7 ],\n "{TERM}":["y"]}}')
+    accept()
+    assert path.read_text() == whole % f'{{"other":  ["x", 7 ],\n "{TERM}":["y", "{WORDS}"]}}'
+    path.write_text(whole % "[]")
+    Path("cases/safe.decisions.json").unlink()
+    other.write_text(other.read_text().replace(WORDS, "z"))
+    before = other.read_bytes()
+    with pytest.raises(
+        ConfigurationError, match=r"golden\.json: accepted_wordings of the test case T1 is not an object"
+    ):
+        accept()
+    assert other.read_bytes() == before

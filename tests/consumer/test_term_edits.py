@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from consumer.files.term_edits import TermPlace, with_terms_replaced, with_wordings
+from consumer.files.term_edits import MalformedWordings, TermPlace, with_terms_replaced, with_wordings
 
 SECTIONS = '"signal_generation": {"must_find_signals": %s}, "event_summary": {"must_contain_phrases": ["x"]}'
 
@@ -61,9 +61,9 @@ WORDINGS = (("a", ("b", "\u00e9")),)
         ('{"expectations": {"x": {}}, "z": 1}', '{"expectations": {"x": {}}, "accepted_wordings": %s, "z": 1}'),
         ('{\r\n\t"expectations" : {}\r\n}', '{\r\n\t"expectations" : {},\r\n\t"accepted_wordings": %s\r\n}'),
         ('{"expectations":{}}', '{"expectations":{}, "accepted_wordings": %s}'),
-        # in place of what is there, whatever it is
-        ('{"accepted_wordings": {"a": ["]}"]} , "expectations": {}}', '{"accepted_wordings": %s , "expectations": {}}'),
+        # in place of what says that there are none
         ('{"expectations": {}, "accepted_wordings":null}', '{"expectations": {}, "accepted_wordings":%s}'),
+        ('{"accepted_wordings": {} , "expectations": {}}', '{"accepted_wordings": %s , "expectations": {}}'),
     ],
 )
 def test_accepted_wordings_are_written_and_nothing_else_changes(before: str, after: str) -> None:
@@ -71,3 +71,32 @@ def test_accepted_wordings_are_written_and_nothing_else_changes(before: str, aft
     changed = with_wordings((whole % before).encode(), {1: WORDINGS})
     assert changed.decode() == whole % (after % '{"a": ["b", "\\u00e9"]}')
     assert json.loads(changed)["test_cases"][1]["accepted_wordings"] == {"a": ["b", "\u00e9"]}
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('{"a": ["]}" ] }', '{"a": ["]}", "b", "\\u00e9" ] }'),
+        ('{"a": [], "z":7}', '{"a": ["b", "\\u00e9"], "z":7}'),
+        ('{"\\u0061":[null,"",{"x": 1}]}', '{"\\u0061":[null,"",{"x": 1}, "b", "\\u00e9"]}'),
+        ('{"z":"odd" ,"y" : [ ] }', '{"z":"odd" ,"y" : [ ], "a": ["b", "\\u00e9"] }'),
+        ('{\r\n\t"z": []\r\n}', '{\r\n\t"z": [],\r\n\t"a": ["b", "\\u00e9"]\r\n}'),
+        ('{"a": [\n  "c"\n ]}', '{"a": [\n  "c",\n  "b",\n  "\\u00e9"\n ]}'),
+        ('{"a": 7, "a": ["c"]}', '{"a": 7, "a": ["c", "b", "\\u00e9"]}'),
+        (
+            '{"a": ["c"]}, "accepted_wordings": {"z": ["d"]}',
+            '{"a": ["c"]}, "accepted_wordings": {"z": ["d"], "a": ["b", "\\u00e9"]}',
+        ),
+    ],
+)
+def test_a_wording_is_added_to_those_that_are_there(before: str, after: str) -> None:
+    whole = '{"test_cases": [{"expectations": {}, "accepted_wordings": %s}]}\n'
+    assert with_wordings((whole % before).encode(), {0: WORDINGS}).decode() == whole % after
+
+
+@pytest.mark.parametrize("written", ["[]", '"a"', "7", '{"a": "c"}', '{"a": null}', '{"a": {"c": 1}}'])
+def test_nothing_is_added_to_what_is_no_object_of_lists(written: str) -> None:
+    raw = f'{{"test_cases": [{{"expectations": {{}}}}, {{"expectations": {{}}, "accepted_wordings": {written}}}]}}'
+    with pytest.raises(MalformedWordings) as raised:
+        with_wordings(raw.encode(), {0: WORDINGS, 1: WORDINGS})
+    assert raised.value.position == 1
