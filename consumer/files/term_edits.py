@@ -161,14 +161,27 @@ def _json(text: str, value: object) -> str:
 
 def _space_of_expectations(text: str, expectations: _Literal) -> str:
     """Give the white space before the key of the expectations, or else a space."""
-    before = re.search(r'\s*"expectations"\s*:\s*\Z', text[: expectations.start])
-    return (before[0].partition('"')[0] if before is not None else "") or " "
+    colon = expectations.start - len(_space_before(text, expectations.start)) - 1
+    key = '"expectations"'
+    end = colon - len(_space_before(text, colon))
+    space = _space_before(text, end - len(key)) if text.endswith(key, 0, end) else ""
+    return space or " "
+
+
+def _space_before(text: str, end: int) -> str:
+    """Give the white space in front of a position; the text before it is not looked at."""
+    start = end
+    while start and text[start - 1].isspace():
+        start -= 1
+    return text[start:end]
 
 
 def _written_into(text: str, edits: Iterable[_Edit]) -> bytes:
-    for literal, written in sorted(edits, reverse=True):
-        text = text[: literal.start] + written + text[literal.end :]
-    return text.encode("utf-8")
+    parts, end = list[str](), 0
+    for literal, written in sorted(edits):
+        parts += text[end : literal.start], written
+        end = literal.end
+    return "".join((*parts, text[end:])).encode("utf-8")
 
 
 def with_terms_replaced(raw: bytes, replacements: Mapping[TermPlace, Sequence[str]]) -> bytes:
@@ -203,8 +216,7 @@ def _separator(text: str, literals: Mapping[_Path, _Literal], path: _Path) -> st
     if following is not None:
         return text[literals[path].end : following.start]
     start = literals[path].start
-    before = re.search(r"[\s]*\Z", text[:start])
-    space = before[0] if before is not None else ""
+    space = _space_before(text, start)
     return "," + (space if "\n" in space else " ")
 
 

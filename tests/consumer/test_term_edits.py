@@ -61,6 +61,7 @@ WORDINGS = (("a", ("b", "\u00e9")),)
         ('{"expectations": {"x": {}}, "z": 1}', '{"expectations": {"x": {}}, "accepted_wordings": %s, "z": 1}'),
         ('{\r\n\t"expectations" : {}\r\n}', '{\r\n\t"expectations" : {},\r\n\t"accepted_wordings": %s\r\n}'),
         ('{"expectations":{}}', '{"expectations":{}, "accepted_wordings": %s}'),
+        ('{\n"\\u0065xpectations":{}}', '{\n"\\u0065xpectations":{}, "accepted_wordings": %s}'),
         # in place of what says that there are none
         ('{"expectations": {}, "accepted_wordings":null}', '{"expectations": {}, "accepted_wordings":%s}'),
         ('{"accepted_wordings": {} , "expectations": {}}', '{"accepted_wordings": %s , "expectations": {}}'),
@@ -100,3 +101,10 @@ def test_nothing_is_added_to_what_is_no_object_of_lists(written: str) -> None:
     with pytest.raises(MalformedWordings) as raised:
         with_wordings(raw.encode(), {0: WORDINGS, 1: WORDINGS})
     assert raised.value.position == 1
+
+
+def test_each_of_many_cases_gets_its_wordings() -> None:
+    case = '{"note": "%s", "expectations": {}}' % ("text " * 100)
+    raw = f'{{"test_cases": [{",".join([case] * 3_000)}]}}'.encode()
+    edited = json.loads(with_wordings(raw, dict.fromkeys(range(3_000), WORDINGS)))
+    assert [case["accepted_wordings"] for case in edited["test_cases"]] == [{"a": ["b", "\u00e9"]}] * 3_000
