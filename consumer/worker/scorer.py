@@ -55,6 +55,9 @@ _LARGE_BYTES = 64 * 1024
 _ALL = 1_000_000
 """More records than a slice ever has."""
 
+_MOST_JUDGED_BYTES = 400_000
+"""Of an output, times the terms that it misses: what lenient recall may cost, which is about a second."""
+
 _RESULT_OVERHEAD_BYTES = 16 * 1024
 """What a result or a row adds to a scored record at most (contract.md, "Dead letters")."""
 
@@ -385,6 +388,9 @@ class ScorerPartition:
     ) -> Marks | None:
         """Give lenient recall and coverage, if asked for, but not of an output that would take seconds."""
         if self._judge_marks is None or _is_large(record):
+            return None
+        missed = len(case.details.cr_missing) + len(case.details.ac_missing)
+        if missed * len(record.value or b"") > _MOST_JUDGED_BYTES:
             return None
         try:
             return self._judge_marks(EMPTY_OUTPUT if failed else event.output, case.details, found.accepted_wordings)

@@ -3,7 +3,10 @@
 import json
 from typing import Any
 
+import pytest
+
 from consumer.wire.scored_record import decode_scored
+from consumer.worker import scorer
 from safe_core import DEFAULT_POLICY, Expectations, Output, prepare, score
 from safe_core.lenient import beside_scores
 from tests.support.cases import encoded, event_stream, make_batches
@@ -63,6 +66,17 @@ async def test_a_large_output_has_none_and_is_scored_all_the_same() -> None:
     (result,) = of("result", written)
     assert "lenient" not in result
     assert "mean_lenient" not in of("report", written)[-1]
+
+
+@pytest.mark.parametrize("misses", [True, False])
+async def test_an_output_that_would_cost_much_has_none(misses: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scorer, "_MOST_JUDGED_BYTES", 1_000)
+    case = BATCHES[0].cases[0]
+    signals, _, phrases = case.terms
+    output = {"signals": ["word " * 200, *([] if misses else signals)], "summary": "" if misses else ". ".join(phrases)}
+    event = {"test_id": case.test_id, "batch_id": case.batch_id, "output": output}
+    (result,) = of("result", await Chain(BATCHES, lenient=True).run(inputs_of([Outgoing(encoded(event))])))
+    assert ("lenient" in result) is not misses
 
 
 async def test_a_record_without_them_is_the_same_as_before() -> None:
