@@ -25,10 +25,10 @@ def wilson(passes: int, cases: int, confidence: float = 0.95) -> Interval:
 
 
 def clustered_wilson(clusters: Sequence[tuple[int, int]], confidence: float = 0.95) -> Interval:
-    """Give Wilson's interval for a share over clusters, each with its hits and its size: as for fewer, single coins.
+    """Give Wilson's interval for a share over clusters, each with its hits and its size.
 
-    By how much the shares of the clusters differ more than chance would have it, so many fewer coins they are: never
-    more than all of them. Whole numbers go in, so that their order makes no difference.
+    The more the shares of the clusters differ beyond chance, the smaller the number of observations that the interval
+    is worked out for; it is never larger than the real one. The order of the clusters makes no difference.
     """
     hits, size = (sum(column) for column in zip(*clusters, strict=True)) if clusters else (0, 0)
     deviate = _normal_deviate(confidence)

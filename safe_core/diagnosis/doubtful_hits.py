@@ -191,7 +191,7 @@ def _denies_in_other_words(hit: Hit) -> bool:
 
 
 def _is_denied(place: Found) -> bool:
-    """Tell whether all of what a place tells is denied, and not only something of which it is a part."""
+    """Tell whether a whole place is denied, and not only something larger that it is a part of."""
     return any(_all_denied([each.fact for each in spot.own]) and not _is_attribute(spot) for spot in place.spots)
 
 

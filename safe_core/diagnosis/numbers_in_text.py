@@ -430,7 +430,7 @@ def _read_per(at: _At, match: re.Match[str]) -> _Read | None:
 
 
 def _rate(at: _At, days: Fraction, end: int) -> _Read:
-    """Give how often, once in so many days; of events that are counted, their number says how often they are."""
+    """Give a frequency: once in `days`, or, where events are counted, their number in `days`."""
     last, often = at.last, _often([1], days, end)
     if last is None or not at.is_near or last.kind != "count" or last.scale.removeprefix("of ") in {*_FORMS, "times"}:
         return often

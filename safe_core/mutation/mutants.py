@@ -117,7 +117,7 @@ class MutatedCase:
         return label_of_counts(next(found), 0, next(found), terms, self._rules) == "Pass"
 
     def _has(self, term: str, alteration: Alteration) -> bool:
-        """Tell whether a mutant has a term; of a long text, only what is around the alteration is searched anew."""
+        """Tell whether a mutant has a term; of a long text, only the part around the alteration is searched again."""
         if len(self._lowered) != len(self._unaltered) or "\u03a3" in self._unaltered:  # a final sigma is another letter
             return term in normalise(self.output(alteration).summary)
         if term not in self._places:

@@ -47,8 +47,8 @@ class Narrative:
     def rewordings(self, term: str, read: str) -> Iterator[tuple[Stretch, ...]]:
         """Give the rewordings of a term that weaken nothing, the best first, each once.
 
-        `read` is what its criterion reads, normalised. A term that the narrative has is worded anew only as the output
-        has it.
+        `read` is what its criterion reads, normalised. A term that the narrative has is replaced only by words that the
+        output has.
         """
         wanted = _Wanted(term_of(term), self._phrases)
         if wanted.lacking or not wanted.words:

@@ -9,6 +9,7 @@ from consumer.wire.scored_record import decode_scored
 from consumer.worker import scorer
 from safe_core import DEFAULT_POLICY, Expectations, Output, prepare, score
 from safe_core.lenient import beside_scores
+from tests.support import chain
 from tests.support.cases import encoded, event_stream, make_batches
 from tests.support.chain import Chain, Written, inputs_of
 from tests.support.outside import Outgoing
@@ -77,6 +78,21 @@ async def test_an_output_that_would_cost_much_has_none(misses: bool, monkeypatch
     event = {"test_id": case.test_id, "batch_id": case.batch_id, "output": output}
     (result,) = of("result", await Chain(BATCHES, lenient=True).run(inputs_of([Outgoing(encoded(event))])))
     assert ("lenient" in result) is not misses
+
+
+@pytest.mark.parametrize("name", ["near_violations", "judge"])
+async def test_a_defect_in_what_stands_beside_the_scores_costs_no_result(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError
+
+    monkeypatch.setattr(scorer, "near_violations", broken)
+    if name == "judge":
+        monkeypatch.setattr(chain, "marks_of", broken)
+    written = await Chain(BATCHES, lenient=True).run(STREAM)
+    assert len(of("result", written)) == len(STREAM)
+    assert all(("lenient" in result) is (name != "judge") for result in of("result", written))
 
 
 async def test_a_record_without_them_is_the_same_as_before() -> None:
