@@ -8,7 +8,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 UV     := .cache/uv/bin/uv
 DIST   ?= dist
-CODE   := safe_core consumer safe_scorer tests bench docs
+CODE   := safe_core consumer safe_scorer tests bench
 # Files of tests that are run at once: more than there are cores, since the tests with a broker wait; with three for each
 # core, everything took longer.
 CORES  := $(shell nproc 2>/dev/null || echo 2)

@@ -110,11 +110,11 @@ _NEEDED_BY_ROLE: Mapping[str, tuple[Name, ...]] = {
 
 _IF_ONE_IS_MISSING = (
     "If it has never existed, create it with `safe topics create`. If it was deleted, read SafeNotReady in "
-    "docs/runbooks.md first. If it does exist"
+    "docs/how-to/runbooks.md first. If it does exist"
 )
 _IF_SEVERAL_ARE = (
     "If they have never existed, create them with `safe topics create`. If one was deleted, read SafeNotReady in "
-    "docs/runbooks.md first. If one does exist"
+    "docs/how-to/runbooks.md first. If one does exist"
 )
 
 
@@ -306,7 +306,7 @@ async def _refuse_to_replace_a_lost_state(cluster: Cluster, settings: Settings) 
         raise ConfigurationError(
             f"{settings.state_topic} (SAFE_V0_STATE_TOPIC) is missing, but group {group} has already read {scored}: "
             f"the totals in {settings.state_topic} are lost, and an empty topic would not bring them back. Nothing was "
-            "created; see 'Starting over' in docs/operate.md"
+            "created; see 'Starting over' in docs/how-to/operate.md"
         )
 
 

@@ -1,4 +1,4 @@
-"""The transactional ids that SAFE uses: permissions on a broker name them (docs/permissions.md)."""
+"""The transactional ids that SAFE uses: permissions on a broker name them (docs/reference/permissions.md)."""
 
 
 def of_worker(group_id: str, topic: str, partition: int) -> str:

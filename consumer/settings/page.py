@@ -1,4 +1,4 @@
-"""The page of all settings for people, in Markdown; it is committed as docs/configure.md."""
+"""The page of all settings for people, in Markdown; it is committed as docs/reference/configure.md."""
 
 import json
 from collections.abc import Iterator, Mapping

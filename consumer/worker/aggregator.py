@@ -133,7 +133,7 @@ class AggregatorPartition:
             raise Fatal(
                 f"{where} is committed up to {committed.offset}, but {state_topic} has no "
                 "progress row: its state is gone. Restore it from a copy, or start over: 'Starting over' in "
-                "docs/operate.md"
+                "docs/how-to/operate.md"
             )
         self._transactions = progress.transactions or 0
         self._input = progress.last_input

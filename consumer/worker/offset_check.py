@@ -13,14 +13,14 @@ def check_same_topic(progress: ProgressRow, settings: AggregatorSettings) -> Non
         raise Fatal(
             f"the state was written for {count_of(progress.partitions, 'partition')} of the scored topic, which now "
             f"has {settings.partitions}: start a new group on new topics, as "
-            "'Starting over' in docs/operate.md says"
+            "'Starting over' in docs/how-to/operate.md says"
         )
     known, current = progress.topic_id, settings.scored_topic_id
     if known is not None and current is not None and known != current:
         raise Fatal(
             f"the state was written for a scored topic with the id {known}, but the one there now has the id "
             f"{current}: it was deleted and created again, so the offsets in the state are not valid for it. "
-            "Start over: 'Starting over' in docs/operate.md"
+            "Start over: 'Starting over' in docs/how-to/operate.md"
         )
 
 
@@ -45,5 +45,5 @@ def check_same_transaction(progress: ProgressRow, committed: Committed, where: s
         f"{about}: {state_topic} is older than the offset, perhaps because it was restored from a backup. Choose one: "
         "(1) restore the backup that belongs to the offset; "
         f"(2) set the group's offset to {progress.next_offset}, if the scored topic still has all records from there "
-        "on (their results are published again); (3) start over: 'Starting over' in docs/operate.md"
+        "on (their results are published again); (3) start over: 'Starting over' in docs/how-to/operate.md"
     )

@@ -203,7 +203,7 @@ class PollLoop:
             raise Fatal(
                 f"offset {gap.offset} of {self.role.topic}/{gap.partition} is beyond the end of the partition, {end}: "
                 "the topic was deleted and created again, or restored from an older copy. See 'Starting over' in "
-                "docs/operate.md"
+                "docs/how-to/operate.md"
             ) from gap
 
     def _raise_failure(self) -> None:

@@ -47,7 +47,7 @@ async def input_topic(cluster: Cluster, settings: Settings, verified: Verified, 
                 f"{settings.input_topic} was deleted and created again, but group {settings.kafka_group_id} has "
                 "offsets on it. A worker that was running meanwhile may have committed them: then the records before "
                 "them were never scored. Delete the offsets, and set SAFE_V0_INPUT_START: 'Starting over' in "
-                "docs/operate.md. If you have set them yourself with `safe offsets reset`, keep them, and set "
+                "docs/how-to/operate.md. If you have set them yourself with `safe offsets reset`, keep them, and set "
                 "SAFE_V0_INPUT_START all the same: it does not change them"
             )
     return named
@@ -83,7 +83,7 @@ def named_input_topic(
         raise ConfigurationError(
             f"{topic} was deleted and created again: SAFE has scored records of the topic with the id {others[0]}, the "
             f"one there now has the id {topic_id}. Its results would get the ids (ce_id) of earlier results. Start "
-            "over: 'Starting over' in docs/operate.md. Or set SAFE_V0_RESULT_IDS=topic_id: results then get ids that "
-            "no earlier result has"
+            "over: 'Starting over' in docs/how-to/operate.md. Or set SAFE_V0_RESULT_IDS=topic_id: results then get ids "
+            "that no earlier result has"
         )
     return by_name

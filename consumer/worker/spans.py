@@ -1,4 +1,4 @@
-"""Spans for each output: where its time went between the fetch and the commit (docs/operate.md, "Traces").
+"""Spans for each output: where its time went between the fetch and the commit (docs/how-to/operate.md, "Traces").
 
 Records are worked on in slices, and so the spans of one slice have the same times. A span belongs to the trace that its
 record's `traceparent` names; without one it begins a trace of its own. Spans are made once a slice is committed, in a

@@ -45,7 +45,7 @@ class StrangerWatch:
             raise Fatal(
                 f"group {self._group} has had members that are not SAFE of this version for "
                 f"{self._seconds / 60:.0f} minutes ({who}): stop them, or choose another SAFE_V0_KAFKA_GROUP_ID. "
-                "If they are workers of an earlier version, see 'Upgrade' in docs/operate.md"
+                "If they are workers of an earlier version, see 'Upgrade' in docs/how-to/operate.md"
             )
 
     def note_silence(self) -> None:

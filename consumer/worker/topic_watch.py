@@ -101,7 +101,7 @@ class TopicWatch:
         if gone_for_long:
             raise Fatal(
                 f"{', '.join(gone)} disappeared while in use, and the records are gone. See 'Starting over' in "
-                "docs/operate.md before you create anything again"
+                "docs/how-to/operate.md before you create anything again"
             )
         self._check_ids(seen)
         self._note_brokers(seen)
@@ -123,7 +123,7 @@ class TopicWatch:
         if self._lasts("created again", recreated):
             raise Fatal(
                 f"deleted and created again while in use: {', '.join(recreated)}. The records are gone, and earlier "
-                "offsets are no longer valid. See 'Starting over' in docs/operate.md"
+                "offsets are no longer valid. See 'Starting over' in docs/how-to/operate.md"
             )
 
     def _note_brokers(self, seen: TopicsSeen) -> None:
@@ -154,7 +154,7 @@ class TopicWatch:
             topic, (was, is_) = next(iter(changed.items()))
             remedy = (
                 "records would no longer reach the partition that holds their state; start a new group on new "
-                "topics, as 'Starting over' in docs/operate.md says"
+                "topics, as 'Starting over' in docs/how-to/operate.md says"
             )
             if topic == self._keyless:
                 remedy = "start the worker again"

@@ -40,7 +40,7 @@ MOST_RECORDS = 50_000
 
 _REMEDY = (
     "Stop whatever it was; `safe offsets accept` then says where to continue: 'Offsets that SAFE did not commit' in "
-    "docs/operate.md"
+    "docs/how-to/operate.md"
 )
 
 

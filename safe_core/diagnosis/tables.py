@@ -1,6 +1,6 @@
 """Two tables: what follows from both answers about a miss, and of which kind it is.
 
-The first row whose condition holds decides. The example of each row is tested, and printed in docs/diagnosis.md.
+The first row whose condition holds decides. The example of each row is tested, and printed in diagnosis.md (docs).
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What a service that subscribes is told to write works: the examples of docs/subscribe.md against a real broker."""
+"""What a service that subscribes is told to write works: the examples of subscribe.md against a real broker."""
 
 import json
 import os
@@ -23,7 +23,7 @@ from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.broker
 
-EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
+EXAMPLES = Path(__file__).parents[2] / "consumer" / "examples" / "subscriber"
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 BATCHES = make_batches(23, batches=3, cases_a_batch=5)
 COUNT = 25

@@ -1,4 +1,4 @@
-"""What `docs/permissions.md` grants is enough, and each of its grants is needed: whoever lacks one is told so.
+"""What permissions.md grants is enough, and each of its grants is needed: whoever lacks one is told so.
 
 The page's commands are read as `kafka-acls.sh` reads them, and made so on a broker that asks for a user.
 """
@@ -34,7 +34,7 @@ from tests.support.worker import Installation, Worker, running
 
 pytestmark = pytest.mark.broker
 
-PAGE = (PROJECT / "docs" / "permissions.md").read_text(encoding="utf-8")
+PAGE = (PROJECT / "docs" / "reference" / "permissions.md").read_text(encoding="utf-8")
 CASES = "safe.v0.cases"
 BATCHES = make_batches(71, batches=2, cases_a_batch=8)
 PASSWORD = "correct-horse-2b9d"  # noqa: S105 # of a broker that lives for a minute

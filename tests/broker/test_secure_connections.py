@@ -1,4 +1,4 @@
-"""Brokers that ask who is there: `safe` set up as docs/install.md says, and what it says where that is wrong."""
+"""Brokers that ask who is there: `safe` set up as docs/how-to/install.md says, and what it says where that is wrong."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager

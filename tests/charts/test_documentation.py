@@ -1,4 +1,4 @@
-"""What docs/install.md tells people to write works as it stands there."""
+"""What docs/how-to/install.md tells people to write works as it stands there."""
 
 import re
 
@@ -9,7 +9,7 @@ from consumer import __version__
 from tests.support.chart import NAMESPACE, rendered
 from tests.support.kafka_broker import PROJECT
 
-PAGE = (PROJECT / "docs" / "install.md").read_text(encoding="utf-8")
+PAGE = (PROJECT / "docs" / "how-to" / "install.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"^```yaml\n(.+?)^```", PAGE, re.MULTILINE | re.DOTALL)
 
 

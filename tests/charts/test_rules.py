@@ -97,7 +97,7 @@ def ticket(owner: str, batch: str) -> Json:
             "description": (
                 "Its pass_ratio is 0.500 (concern I25). The batch is complete, or has enough cases to judge it by."
             ),
-            "runbook_url": "docs/runbooks.md#safebatchbelowfloor",
+            "runbook_url": "docs/how-to/runbooks.md#safebatchbelowfloor",
         },
     }  # fmt: skip
 
@@ -174,4 +174,4 @@ def test_every_floor_of_every_team_stands_where_its_rule_reads_it() -> None:
 def test_an_address_before_the_runbooks_makes_links_of_them() -> None:
     found = rendered(SETS["everything"]).text
     links = set(re.findall(r"runbook_url: (\S+)#", found))
-    assert links == {"https://git.example.org/safe/blob/main/docs/runbooks.md"}
+    assert links == {"https://git.example.org/safe/blob/main/docs/how-to/runbooks.md"}

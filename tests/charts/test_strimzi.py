@@ -1,4 +1,4 @@
-"""The manifests for Strimzi say what `safe topics create` does and what docs/permissions.md grants."""
+"""The manifests for Strimzi say what `safe topics create` does and what docs/reference/permissions.md grants."""
 
 import copy
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""docs/log-events.md names every event that a worker logs, at its level and with its fields, and no other."""
+"""docs/reference/log-events.md names every event that a worker logs, at its level and with its fields, and no other."""
 
 import ast
 import re
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "log-events.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "reference" / "log-events.md").read_text(encoding="utf-8")
 LEVELS = {"debug", "info", "warning", "error"}
 
 

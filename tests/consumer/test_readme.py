@@ -81,7 +81,7 @@ def test_the_commands_do_what_is_said_of_them(folder: Path) -> None:
 
 def test_the_story_is_as_it_is_told(tmp_path: Path) -> None:
     """Each command of the story prints what the block behind it shows, word for word."""
-    shutil.copytree(ROOT / "docs" / "examples" / "story", tmp_path / "docs" / "examples" / "story")
+    shutil.copytree(ROOT / "consumer" / "examples" / "story", tmp_path / "consumer" / "examples" / "story")
     with_program(tmp_path)
     told = re.findall(r"^```(bash|text)\n(.*?)^```$", STORY, re.MULTILINE | re.DOTALL)
     _, *rest = told  # the first block installs SAFE

@@ -12,14 +12,16 @@ from consumer.settings.file import FILE_NAME
 from consumer.settings.page import settings_page
 from safe_core import DEFAULT_POLICY
 
-PAGE = Path(__file__).parents[2] / "docs" / "configure.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "configure.md"
 ROWS = [re.findall(r"[^|]+", line) for line in settings_page().splitlines() if line.startswith("| ") and "`" in line]
 
 
 def test_the_committed_page_is_what_the_command_prints(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["config", "page"]) == 0
     committed = PAGE.read_text(encoding="utf-8")
-    assert committed == capsys.readouterr().out, "the settings have changed: safe config page > docs/configure.md"
+    assert committed == capsys.readouterr().out, (
+        "the settings have changed: safe config page > docs/reference/configure.md"
+    )
 
 
 def test_every_setting_stands_in_one_row() -> None:

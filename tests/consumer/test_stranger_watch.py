@@ -40,7 +40,7 @@ def test_a_worker_ends_ten_minutes_after_it_was_first_turned_away_and_says_by_wh
     assert str(raised.value) == (
         "group safe-v0 has had members that are not SAFE of this version for 10 minutes (client id "
         '"b\\u000a" on 10.0.0.2): stop them, or choose another SAFE_V0_KAFKA_GROUP_ID. If they are workers of an '
-        "earlier version, see 'Upgrade' in docs/operate.md"
+        "earlier version, see 'Upgrade' in docs/how-to/operate.md"
     )
 
 

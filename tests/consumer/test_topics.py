@@ -196,8 +196,8 @@ async def test_missing_topics_are_all_named_with_their_variables_and_the_remedy(
     expected = (
         r"missing topics: safe\.v0\.state \(SAFE_V0_STATE_TOPIC\), safe\.v0\.dead-letter "
         r"\(SAFE_V0_DEAD_LETTER_TOPIC\)\. If they have never existed, create them with `safe topics create`\. If one "
-        r"was deleted, read SafeNotReady in docs/runbooks\.md first\. If one does exist, this user may lack permission "
-        "to see it: grant Describe on it$"
+        r"was deleted, read SafeNotReady in docs/how-to/runbooks\.md first\. If one does exist, this user may lack "
+        "permission to see it: grant Describe on it$"
     )
     with pytest.raises(ConfigurationError, match=expected):
         await verify_topics(InMemoryCluster(broker), site, "all")
@@ -208,7 +208,7 @@ async def test_of_one_missing_topic_it_says_the_same(site: Settings) -> None:
     del broker.topics["safe.v0.state"]
     expected = (
         r"^missing topic: safe\.v0\.state \(SAFE_V0_STATE_TOPIC\)\. If it has never existed, create it with `safe "
-        r"topics create`\. If it was deleted, read SafeNotReady in docs/runbooks\.md first\. If it does exist, this "
+        r"topics create`\. If it was deleted, read SafeNotReady in docs/how-to/runbooks\.md first\. If it does exist, "
     )
     with pytest.raises(ConfigurationError, match=expected):
         await verify_topics(InMemoryCluster(broker), site, "all")

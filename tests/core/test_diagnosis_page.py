@@ -1,4 +1,4 @@
-"""The tables of the diagnosis as people read them: docs/diagnosis.md has each row, docs/contract.md each verdict."""
+"""The tables of the diagnosis as people read them: diagnosis.md has each row, contract.md each verdict."""
 
 import os
 import re
@@ -14,8 +14,8 @@ from tests.support.diagnosis_page import diagnosis_page
 from tests.support.golden import UPDATE
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGE = DOCS / "diagnosis.md"
-CONTRACT = DOCS / "contract.md"
+PAGE = DOCS / "explanation" / "diagnosis.md"
+CONTRACT = DOCS / "reference" / "contract.md"
 
 
 def test_the_tables_of_the_page_are_what_would_be_generated_now() -> None:

@@ -17,7 +17,7 @@ from tests.support.prometheus import CONFIG, run
 from tests.support.promql import OTHERS_METRICS, known_labels, known_metrics, labels_in, metrics_in
 
 FOLDER = CONFIG / "grafana" / "provisioning" / "alerting"
-RUNBOOKS = (CONFIG.parent / "docs" / "runbooks.md").read_text(encoding="utf-8")
+RUNBOOKS = (CONFIG.parent / "docs" / "how-to" / "runbooks.md").read_text(encoding="utf-8")
 [GROUP] = yaml.safe_load((FOLDER / "rules.yml").read_text(encoding="utf-8"))["groups"]
 RULES: Mapping[str, Any] = {rule["uid"]: rule for rule in GROUP["rules"]}
 NOTIFICATIONS = yaml.safe_load((FOLDER / "notifications.yml").read_text(encoding="utf-8"))
@@ -53,7 +53,7 @@ def test_a_rule_has_what_provisioning_asks_for(uid: str) -> None:
 def test_a_rule_leads_to_a_panel_and_a_runbook(uid: str) -> None:
     told = RULES[uid]["annotations"]
     page, _, anchor = told["runbook_url"].partition("#")
-    assert page == "docs/runbooks.md"
+    assert page == "docs/how-to/runbooks.md"
     assert anchor in [title.lower() for title in re.findall(r"^## (\w+)$", RUNBOOKS, re.MULTILINE)]
     shown = dashboard()
     assert told["__dashboardUid__"] == shown["uid"]

@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.broker, pytest.mark.usefixtures("watchers")]
 
 GOOD, HALF, BAD = make_batches(71, batches=3, cases_a_batch=6)
 FLOORS = {"pass_ratio": 0.8, "mean_CR": 0.7}
-RUNBOOKS = "docs/runbooks.md#"
+RUNBOOKS = "docs/how-to/runbooks.md#"
 Answers = dict[tuple[str, str], list[Any]]
 
 

@@ -1,4 +1,4 @@
-"""docs/metrics.md lists every metric of a worker, and is what would be generated now."""
+"""docs/reference/metrics.md lists every metric of a worker, and is what would be generated now."""
 
 import os
 import re
@@ -10,7 +10,7 @@ from tests.support.kafka_broker import PROJECT
 from tests.support.metrics_page import metrics_page
 from tests.support.promql import alerts, metrics_in
 
-PAGE = PROJECT / "docs" / "metrics.md"
+PAGE = PROJECT / "docs" / "reference" / "metrics.md"
 
 
 def test_the_page_is_what_would_be_generated_now() -> None:

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from consumer.settings import Settings
+from tests.support.documents import anchors, documents
 from tests.support.pages import Page
 from tests.support.prometheus import CONFIG, run
 from tests.support.promql import (
@@ -19,7 +20,6 @@ from tests.support.promql import (
     OTHERS_METRICS,
     RULE_FILES,
     alerts,
-    documents,
     known_labels,
     known_metrics,
     labels_in,
@@ -29,7 +29,7 @@ from tests.support.promql import (
 )
 
 HERE = Path(__file__).parent
-RUNBOOKS = HERE.parents[1] / "docs" / "runbooks.md"
+RUNBOOKS = HERE.parents[1] / "docs" / "how-to" / "runbooks.md"
 RULE_TESTS = sorted(path.name for path in HERE.glob("*.test.yml"))
 ALERTS = alerts()
 needs_promtool = pytest.mark.usefixtures("promtool")
@@ -411,12 +411,6 @@ def test_the_pages_for_people_name_only_metrics_that_there_are() -> None:
 # --- what whoever is woken needs --------------------------------------------------------------------------------------
 
 
-def anchors(markdown: str) -> set[str]:
-    """The anchors that a page's headings have where it is read."""
-    titles = re.findall(r"^#+ (.+)$", markdown, re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", title).strip().lower().replace(" ", "-") for title in titles}
-
-
 AS_ITS_OWNER_SAYS = '{{ or $labels.severity "ticket" }}'
 
 
@@ -428,7 +422,7 @@ def test_an_alert_says_how_urgent_it_is_what_is_wrong_and_where_to_read_on(name:
     page, _, anchor = alert["annotations"]["runbook_url"].partition("#")
     assert page == RUNBOOKS.relative_to(HERE.parents[1]).as_posix()
     assert anchor == name.lower()
-    assert anchor in anchors(RUNBOOKS.read_text(encoding="utf-8"))
+    assert anchor in anchors(RUNBOOKS)
 
 
 def test_quality_never_pages_unless_its_owner_wants_it_and_always_has_an_owner() -> None:
@@ -504,7 +498,7 @@ def set_up(*, fires: bool) -> Any:
             "description": (
                 "Its pass_ratio is 0.500 (concern I25). The batch is complete, or has enough cases to judge it by."
             ),
-            "runbook_url": "docs/runbooks.md#safebatchbelowfloor",
+            "runbook_url": "docs/how-to/runbooks.md#safebatchbelowfloor",
         },
     }  # fmt: skip
     moment = {"eval_time": "15m", "alertname": "SafeBatchBelowFloor", "exp_alerts": [ticket] if fires else []}

@@ -1,4 +1,4 @@
-"""What a running installation may be in, and who is told: the table in docs/runbooks.md, situation by situation.
+"""What a running installation may be in, and who is told: the table in docs/how-to/runbooks.md, situation by situation.
 
 Each is three hours in the life of three workers, as series; at the end, promtool says which alerts fire.
 """
@@ -13,7 +13,7 @@ import yaml
 
 from tests.support.prometheus import CONFIG, run
 
-RUNBOOKS = Path(__file__).parents[2] / "docs" / "runbooks.md"
+RUNBOOKS = Path(__file__).parents[2] / "docs" / "how-to" / "runbooks.md"
 MINUTES = 180
 WORKERS = ("a", "b", "c")
 WHERE = 'job="safe", namespace="n"'
@@ -183,7 +183,7 @@ SITUATIONS: Mapping[str, Series] = {
 
 
 def told() -> dict[str, tuple[set[str], set[str]]]:
-    """What docs/runbooks.md says of each situation: which alerts page, and which are tickets."""
+    """What docs/how-to/runbooks.md says of each situation: which alerts page, and which are tickets."""
     rows = re.findall(r"^\| ([^|]+) \| ([^|]*) \| ([^|]*) \|$", RUNBOOKS.read_text(encoding="utf-8"), re.MULTILINE)
     return {name: (names_in(page), names_in(ticket)) for name, page, ticket in rows if name in SITUATIONS}
 

@@ -248,7 +248,7 @@ async def test_each_page_fits_its_window_and_axe_finds_nothing(
 
 async def test_the_picture_in_the_readme_shows_this_page(chrome: Browser, tmp_path: Path) -> None:
     """The picture holds a digest of what it shows: SAFE_TEST_UPDATE_GOLDEN=1 makes it again."""
-    shutil.copytree(ROOT / "docs" / "examples" / "story", tmp_path / "story")
+    shutil.copytree(ROOT / "consumer" / "examples" / "story", tmp_path / "story")
     request = TriageRequest(tmp_path / "story" / "cases", "*")
     story = Review(DEFAULT_POLICY, request, open_all([tmp_path / "story" / "run_1.json"]))
     picture = ROOT / "docs" / "review.png"

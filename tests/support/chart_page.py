@@ -13,7 +13,7 @@ _WHOLE = ("resources", "podSecurityContext", "securityContext", "dashboard.label
 _HEAD = """# The chart of SAFE
 
 This chart runs `safe worker` on Kubernetes 1.27 or newer. It needs Helm 3 or 4.
-[docs/install.md](../../docs/install.md#the-chart) says
+[docs/how-to/install.md](../../docs/how-to/install.md#the-chart) says
 how to build the image, what the chart needs, and what it does not do.
 
 ```bash
@@ -26,7 +26,7 @@ internet access.
 ## Values
 
 `image.repository`, `config.kafkaBootstrapServers` and, unless `role` is `aggregator`, `config.expectations` are
-required. `config` takes every setting of [docs/configure.md](../../docs/configure.md).
+required. `config` takes every setting of [docs/reference/configure.md](../../docs/reference/configure.md).
 
 | value | default | meaning |
 |---|---|---|

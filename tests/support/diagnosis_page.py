@@ -1,4 +1,4 @@
-"""The tables of docs/diagnosis.md, from those of the code: what follows from both answers, and the kinds of misses."""
+"""The tables of docs/explanation/diagnosis.md, from the code: what follows from both answers; the kinds of misses."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping

@@ -116,8 +116,8 @@ def guarded_broker(folder: Path, **more: str) -> Iterator[Guarded]:
 
 
 def documented(guarded: Guarded, name: str, folder: Path, **changed: str) -> dict[str, str]:
-    """What docs/install.md says for a way to log in, with the addresses and files of this test in place of its own."""
-    text = (PROJECT / "docs" / "install.md").read_text(encoding="utf-8")
+    """What docs/how-to/install.md says for a way to log in, with this test's own addresses and files."""
+    text = (PROJECT / "docs" / "how-to" / "install.md").read_text(encoding="utf-8")
     section = text.split("## Brokers that require a login")[1].split("\n## ")[0]
     told = " ".join(section.split())
     blocks = re.findall(r"```sh\n(.*?)```", section, flags=re.DOTALL)

@@ -1,4 +1,4 @@
-"""docs/metrics.md: every metric that a worker exports, from its own page, and what the shipped alerts read of it."""
+"""docs/reference/metrics.md: every metric that a worker exports, and what the shipped alerts read of it."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -74,7 +74,7 @@ def _row(family: Metric) -> str:
         family.type,
         ", ".join(f"`{label}`" for label in labels),
         family.documentation,
-        ", ".join(f"[{name}](runbooks.md#{name.lower()})" for name in _alerts_on(names)),
+        ", ".join(f"[{name}](../how-to/runbooks.md#{name.lower()})" for name in _alerts_on(names)),
         ", ".join(_panels_on(names)),
     )
     return "| " + " | ".join(cell or "–" for cell in cells) + " |"

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import yaml
@@ -70,8 +69,3 @@ def known_labels() -> frozenset[str]:
 def _page() -> Mapping[str, Mapping[str, Iterable[str]]]:
     families = text_string_to_metric_families(GOLDEN_PAGE.read_text(encoding="utf-8"))
     return {family.name: {sample.name: sample.labels for sample in family.samples} for family in families}
-
-
-def documents() -> list[Path]:
-    """Return the pages for people."""
-    return [PROJECT / "README.md", *sorted((PROJECT / "docs").rglob("*.md"))]

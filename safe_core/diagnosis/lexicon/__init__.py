@@ -1,4 +1,4 @@
-"""Words as data: one relation a file, one entry a line (docs/diagnosis.md, "The lexicon")."""
+"""Words as data: one relation a file, one entry a line (docs/explanation/diagnosis.md, "The lexicon")."""
 
 from collections.abc import Iterator
 from importlib.resources import files
