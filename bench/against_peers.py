@@ -22,6 +22,7 @@ from functools import partial
 from pathlib import Path
 
 from bench.peers import environments
+from bench.processes import Running
 from bench.throughput import SEED, bootstrap_servers
 from tests.support.cases import event_stream, make_batches, write_batches
 from tests.support.kafka_broker import PROJECT
@@ -44,22 +45,6 @@ class Measured:
     rate: float
     cpu: float
     memory: int
-
-
-@dataclass(frozen=True, slots=True)
-class Running:
-    """The processes of one run, and the topic that their results come to."""
-
-    pids: Sequence[int]
-    results: str
-
-    def cpu_seconds(self) -> float:
-        """All that they have used, user and system."""
-        return sum(map(_cpu_seconds, self.pids))
-
-    def memory(self) -> int:
-        """The sum of their peaks."""
-        return sum(map(_peak_bytes, self.pids))
 
 
 Variant = Callable[[Site], Iterator[Running]]
@@ -96,13 +81,15 @@ def _bare_copy(source: Site) -> Iterator[Running]:
 
 
 def _kafka_streams(source: Site) -> Iterator[Running]:
+    return _peer(source, streams_command)
+
+
+def streams_command(site: Site, commit_ms: int = 500) -> Sequence[str]:
+    """The command line of the same job in Kafka Streams, over an installation's topics and test cases."""
     java = ("java", "-XX:+UseSerialGC", "-Xmx512m", "-cp", environments.kafka_streams(), "ScoringJob")
-
-    def command(site: Site) -> Sequence[str]:
-        state = str(site.folder / f"streams-{site.group}")
-        return (*java, *_ends(site), str(PARTITIONS), site.installation.expectations, state, str(STREAM_THREADS))
-
-    return _peer(source, command)
+    cases, state = site.installation.expectations, str(site.folder / f"streams-{site.group}")
+    partitions = site.outside.partitions(site.topics.input)
+    return (*java, *_ends(site), str(partitions), cases, state, str(STREAM_THREADS), str(commit_ms))
 
 
 def _quix(source: Site) -> Iterator[Running]:
@@ -120,7 +107,14 @@ def _ends(site: Site) -> Sequence[str]:
 
 def _peer(source: Site, command: Callable[[Site], Sequence[str]], **environment: str) -> Iterator[Running]:
     site = _site(source)
-    process = subprocess.Popen(command(site), cwd=PROJECT, env=os.environ | environment)
+    with running(command(site), site, **environment) as run:
+        yield run
+
+
+@contextmanager
+def running(command: Sequence[str], site: Site, **environment: str) -> Iterator[Running]:
+    """Run a program, which is not SAFE, over an installation's topics for as long as the block lasts."""
+    process = subprocess.Popen(command, cwd=PROJECT, env=os.environ | environment)
     try:
         yield Running([process.pid], site.topics.result)
     finally:
@@ -231,16 +225,6 @@ def _table(names: Sequence[str], measured: Sequence[Measured]) -> Iterator[str]:
             f"{name:>24}       {rates[0]:5.2f}   {statistics.median(rates):5.2f} {rates[-1]:5.2f}"
             f"       {cpus[0]:5.2f}   {statistics.median(cpus):5.2f} {cpus[-1]:5.2f}  {memory:4.0f}"
         )
-
-
-def _cpu_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def _peak_bytes(pid: int) -> int:
-    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
-    return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
 
 
 def _arguments() -> argparse.Namespace:

@@ -122,16 +122,23 @@ def _arguments() -> argparse.Namespace:
 
 @contextmanager
 def bootstrap_servers() -> Iterator[str]:
+    with broker() as (servers, _):
+        yield servers
+
+
+@contextmanager
+def broker() -> Iterator[tuple[str, int | None]]:
+    """The servers that are measured with, and the process id of a broker that was started for it."""
     given = os.environ.get("SAFE_TEST_BOOTSTRAP_SERVERS")
     if given:
-        yield given
+        yield given, None
         return
     with tempfile.TemporaryDirectory() as folder:
-        broker = KafkaBroker(Path(folder), libs=kafka_libs(), jvm=kafka_jvm.LASTING).start()
+        started = KafkaBroker(Path(folder), libs=kafka_libs(), jvm=kafka_jvm.LASTING).start()
         try:
-            yield broker.bootstrap_servers
+            yield started.bootstrap_servers, started.pid
         finally:
-            broker.stop(kill=True)
+            started.stop(kill=True)
 
 
 def _loaded(outside: Outside, folder: Path, events: int) -> Site:

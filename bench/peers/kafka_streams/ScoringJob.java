@@ -36,7 +36,7 @@ import org.apache.kafka.streams.state.Stores;
  * <p>Scores and counts are SAFE's. It has no checks of the input, no dead letters, no reports and no metrics; the latest
  * result of a test case is the last one that came.
  *
- * <p>java -cp … ScoringJob SERVERS INPUT OUTPUT GROUP PARTITIONS CASES STATE THREADS
+ * <p>java -cp … ScoringJob SERVERS INPUT OUTPUT GROUP PARTITIONS CASES STATE THREADS COMMIT_MS
  */
 public final class ScoringJob {
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -56,7 +56,7 @@ public final class ScoringJob {
         settings.put(StreamsConfig.STATE_DIR_CONFIG, arguments[6]);
         settings.put(StreamsConfig.NUM_STREAM_THREADS_CONFIG, arguments[7]);
         settings.put(StreamsConfig.PROCESSING_GUARANTEE_CONFIG, StreamsConfig.EXACTLY_ONCE_V2);
-        settings.put(StreamsConfig.COMMIT_INTERVAL_MS_CONFIG, 500);
+        settings.put(StreamsConfig.COMMIT_INTERVAL_MS_CONFIG, arguments[8]);
         settings.put(StreamsConfig.consumerPrefix(ConsumerConfig.AUTO_OFFSET_RESET_CONFIG), "earliest");
         settings.put(StreamsConfig.consumerPrefix(ConsumerConfig.MAX_POLL_RECORDS_CONFIG), 2_000);
         settings.put(StreamsConfig.consumerPrefix(ConsumerConfig.MAX_PARTITION_FETCH_BYTES_CONFIG), 3 << 20);
