@@ -29,6 +29,7 @@ from aiokafka.errors import (
     SaslAuthenticationFailed,
 )
 from aiokafka.producer.message_accumulator import BatchBuilder
+from aiokafka.protocol.admin import ApiVersionRequest
 from aiokafka.protocol.group import JoinGroupRequest, SyncGroupRequest
 from aiokafka.protocol.offset import OffsetRequest, OffsetResetStrategy
 from aiokafka.record import default_records, legacy_records
@@ -579,6 +580,12 @@ async def metadata_of(admin: AIOKafkaAdminClient, topics: Sequence[str], node: i
     response = await admin._send_request(TopicsMetadataRequest(list(topics)), node)
     metadata: dict[str, Any] = response.to_object()
     return metadata
+
+
+async def request_versions_of(admin: AIOKafkaAdminClient, node: int) -> dict[int, int]:
+    """The latest version of each request that one broker knows, by the request's number."""
+    response = await admin._send_request(ApiVersionRequest(), node)
+    return {key: latest for key, _earliest, latest in response.api_versions}
 
 
 async def ends_of(

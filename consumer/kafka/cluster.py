@@ -22,7 +22,15 @@ from aiokafka.errors import (
 )
 
 from consumer.errors import Fatal, Transient
-from consumer.kafka.aiokafka_internals import ends_of, metadata_of, nodes_of, producers_of, refresh_metadata
+from consumer.kafka.aiokafka_internals import (
+    ends_of,
+    metadata_of,
+    nodes_of,
+    producers_of,
+    refresh_metadata,
+    request_versions_of,
+)
+from consumer.kafka.broker_errors import words_of
 from consumer.kafka.connection import Connection
 from consumer.kafka.failures import CALL_SECONDS, FAILURES, answered, closed, translated
 from consumer.kafka.group_offsets import Committed
@@ -208,6 +216,24 @@ class Cluster:
         except FAILURES:
             return "does not answer"
 
+    async def request_versions(self) -> Mapping[str, Mapping[int, int]]:
+        """The latest version of each request, by its number, that each broker which answers in time knows."""
+        await answered(refresh_metadata(self._admin), "the cluster")
+        nodes = nodes_of(self._admin)
+        found = await asyncio.gather(*map(self._request_versions, nodes))
+        return {
+            f"broker {node} ({address})": versions
+            for (node, address), versions in zip(nodes.items(), found, strict=True)
+            if versions
+        }
+
+    async def _request_versions(self, node: int) -> Mapping[int, int]:
+        try:
+            async with asyncio.timeout(_NODE_SECONDS):
+                return await request_versions_of(self._admin, node)
+        except FAILURES:
+            return {}
+
     async def _first_answer(self, topics: Sequence[str], timeout_seconds: float) -> dict[str, Any]:
         """Ask brokers one after another, in random order: one that is down or frozen must not stop the others."""
         known = list(nodes_of(self._admin))
@@ -338,6 +364,6 @@ class Cluster:
             if error is TopicAlreadyExistsError:
                 return False
             if code != 0:
-                reason = message[0] if message and message[0] else error.__name__
+                reason = message[0] if message and message[0] else words_of(error())
                 raise Fatal(f"topic {topic} cannot be created: {reason}")
         return True

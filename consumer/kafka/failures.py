@@ -1,57 +1,28 @@
-"""What a failed call to Kafka means (waiting helps, or it never will), and how long a call may take."""
+"""Calls to Kafka: how long one may take, and a failure as an error of ours (broker_errors.py has the table)."""
 
 import asyncio
 from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from aiokafka.errors import (
-    ClusterAuthorizationFailedError,
-    CorruptRecordException,
-    GroupAuthorizationFailedError,
-    KafkaError,
-    TopicAuthorizationFailedError,
-    TransactionalIdAuthorizationFailed,
-    UnsupportedCodecError,
-)
+from aiokafka.errors import KafkaError
 
 from consumer.errors import Fatal, Transient
-from consumer.kafka.aiokafka_internals import UnknownVersion, drop_connections, forget, let_go
-from consumer.kafka.decompression import BatchTooLarge, UndecodableBatch
+from consumer.kafka.aiokafka_internals import drop_connections, forget, let_go
+from consumer.kafka.broker_errors import meaning_of, sentence_of
 
 T = TypeVar("T")
 
 CALL_SECONDS = 10.0
 """The deadline of each call: while the brokers are down, calls raise nothing and hang."""
 
-# {0} is what the call was about: a topic with its partition or its group, a group; {1} is the error. The first that
-# fits counts.
-_FATAL: dict[type[BaseException], str] = {
-    TopicAuthorizationFailedError: "{0}: not authorised for the topic; grant READ, WRITE and DESCRIBE as needed",
-    GroupAuthorizationFailedError: "{0}: not authorised for the consumer group; grant READ on it",
-    TransactionalIdAuthorizationFailed: "{0}: not authorised for its transactional ids; grant WRITE on them",
-    ClusterAuthorizationFailedError: "{0}: not authorised by the cluster; grant IDEMPOTENT_WRITE and DESCRIBE",
-    UnsupportedCodecError: "{0} holds a batch with a compression codec that is not installed here",
-    UnknownVersion: "{0} holds a batch in a format that is newer than this SAFE: install a newer one",
-}
-_TRANSIENT: dict[type[BaseException], str] = {
-    BatchTooLarge: (
-        "a compressed batch of {0} is larger than {1.limit_bytes} bytes decompressed: raise SAFE_V0_MAX_BATCH_BYTES "
-        "and start again, or have the batch removed, and limit what producers may send (max.message.bytes of the topic)"
-    ),
-    UndecodableBatch: "a record batch of {0} has the right checksum but cannot be read: find out what wrote it",
-    CorruptRecordException: "a record batch of {0} fails its checksum",
-}
 FAILURES = (KafkaError, OSError, TimeoutError)
 
 
 def translated(error: BaseException, about: str) -> Fatal | Transient:
-    """The same failure as an error that is named for what the caller does next."""
-    for meaning, sentences in ((Fatal, _FATAL), (Transient, _TRANSIENT)):
-        for kind, sentence in sentences.items():
-            if isinstance(error, kind):
-                return meaning(sentence.format(about, error))
-    return Transient(f"a request to Kafka for {about} failed: {type(error).__name__}")
+    """The same failure as an error that is named for what the caller does next; `about` begins its sentence."""
+    kind = Fatal if meaning_of(error).is_permanent else Transient
+    return kind(sentence_of(error, about))
 
 
 @contextmanager

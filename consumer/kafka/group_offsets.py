@@ -45,6 +45,7 @@ from aiokafka.protocol.commit import OffsetCommitRequest
 
 from consumer.errors import Transient
 from consumer.kafka.aiokafka_internals import CoordinatorLink
+from consumer.kafka.broker_errors import words_of
 from consumer.kafka.failures import FAILURES, translated
 from consumer.kafka.protocol import UNSTABLE_OFFSET_COMMIT, StableOffsetsRequest, UnstableOffset
 
@@ -114,7 +115,7 @@ class GroupOffsets:
                 if time.monotonic() > deadline:
                     raise Transient(
                         f"no coordinator of group {self._group} can prove that it knows the latest offsets "
-                        f"({type(error).__name__})"
+                        f"({words_of(error)})"
                     ) from error
                 await asyncio.sleep(_AGAIN_SECONDS)
             else:
@@ -128,7 +129,7 @@ class GroupOffsets:
                 await self._prove(link)
                 return await self._fetch(link, wanted)
         except _OUT_OF_GROUP as error:
-            raise OutOfGroup(f"group {self._group} is rebalancing ({type(error).__name__})") from error
+            raise OutOfGroup(f"group {self._group} is rebalancing") from error
         except (GroupLoadInProgressError, UnstableOffset, *_FORBIDDEN):
             raise  # the node is the coordinator, or will never allow it
         except FAILURES:

@@ -8,10 +8,11 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from aiokafka import AIOKafkaProducer
-from aiokafka.errors import InvalidTimestampError, KafkaError, MessageSizeTooLargeError, RecordListTooLargeError
+from aiokafka.errors import InvalidTimestampError, KafkaError
 
 from consumer.errors import Fatal, SafeError, Transient, first_of
 from consumer.kafka.aiokafka_internals import dispose, forget
+from consumer.kafka.broker_errors import TOO_LARGE, sentence_of
 from consumer.kafka.connection import Connection
 from consumer.kafka.failures import CALL_SECONDS, answered, closed, translating
 from consumer.kafka.reachability import reach, unusable
@@ -28,15 +29,7 @@ _LARGEST_REQUEST = 1024 * 1024 * 1024
 """The client must not refuse anything: it checks the size before compression, the broker after it."""
 
 _ACKNOWLEDGED_SECONDS = 3 * CALL_SECONDS
-_REFUSALS = (InvalidTimestampError, MessageSizeTooLargeError, RecordListTooLargeError)
-
-
-def _named(error: BaseException) -> str:
-    """The name of an error, and what to do where the name does not say it."""
-    remedy = (
-        ": set the clock of this machine right, or the broker's" if isinstance(error, InvalidTimestampError) else ""
-    )
-    return f"{type(error).__name__}{remedy}"
+_REFUSALS = (InvalidTimestampError, *TOO_LARGE)
 
 
 @asynccontextmanager
@@ -64,21 +57,18 @@ class EventPublisher:
     def __init__(self, producer: AIOKafkaProducer) -> None:
         self._producer = producer
         self._unacknowledged: set[asyncio.Future[object]] = set()
-        self._failure: BaseException | None = None
+        self._failure: tuple[str, BaseException] | None = None
 
     async def publish(self, topic: str, key: bytes, value: bytes) -> None:
         """Hand over one record; returns when it is in the buffer. Raises Fatal once any record has failed."""
-        self._raise_failure(topic)
+        self._raise_failure()
         try:
             async with asyncio.timeout(_TIMEOUT_SECONDS):
                 acknowledged = await self._producer.send(topic, value, key)
         except (KafkaError, TimeoutError) as error:
-            raise Fatal(
-                f"nothing can be published to {topic} ({type(error).__name__}): if it does not exist, create it with "
-                "`safe topics create`"
-            ) from error
+            raise Fatal(f"nothing can be published: {sentence_of(error, f'topic {topic}')}") from error
         self._unacknowledged.add(acknowledged)
-        acknowledged.add_done_callback(self._acknowledge)
+        acknowledged.add_done_callback(partial(self._acknowledge, topic))
 
     async def wait_for_acknowledgements(self) -> None:
         """Return when every record is acknowledged; raises Fatal if one has failed, or takes too long."""
@@ -86,16 +76,18 @@ class EventPublisher:
             _done, late = await asyncio.wait(self._unacknowledged, timeout=_TIMEOUT_SECONDS)
             if late:
                 raise Fatal(f"{len(late)} records were not acknowledged within {_TIMEOUT_SECONDS:g} s")
-        self._raise_failure("the topic")
+        self._raise_failure()
 
-    def _acknowledge(self, acknowledged: "asyncio.Future[object]") -> None:
+    def _acknowledge(self, topic: str, acknowledged: "asyncio.Future[object]") -> None:
         self._unacknowledged.discard(acknowledged)
-        if not acknowledged.cancelled() and acknowledged.exception() is not None:
-            self._failure = self._failure or acknowledged.exception()
+        error = None if acknowledged.cancelled() else acknowledged.exception()
+        if error is not None:
+            self._failure = self._failure or (topic, error)
 
-    def _raise_failure(self, topic: str) -> None:
+    def _raise_failure(self) -> None:
         if self._failure is not None:
-            raise Fatal(f"the broker refused a record for {topic}: {_named(self._failure)}") from self._failure
+            topic, error = self._failure
+            raise Fatal(f"a record was not accepted: {sentence_of(error, f'topic {topic}')}") from error
 
 
 @asynccontextmanager
@@ -205,8 +197,7 @@ async def _written(call: Awaitable[object], topic: str, servers: str) -> None:
                 f"another writer of {topic} took over, and this one stopped: run only one writer at a time"
             ) from error
         raise Fatal(
-            f"{topic} cannot be written ({_named(first)}): check that {servers} answers and that this user may "
-            "write the topic, then run the command again"
+            f"{sentence_of(first, f'topic {topic} at {servers}')}. What is committed stays: run the command again"
         ) from error
 
 
@@ -294,4 +285,4 @@ async def _acknowledged(sent: Awaitable[Any], topic: str) -> None:
             async with asyncio.timeout(_ACKNOWLEDGED_SECONDS):
                 await sent
         except _REFUSALS as error:
-            raise Refused(f"the broker refuses the record for {topic} ({_named(error)})") from error
+            raise Refused(f"the broker refuses the record: {sentence_of(error, f'topic {topic}')}") from error

@@ -8,13 +8,16 @@ from typing import Any
 from aiokafka.errors import KafkaConnectionError
 from aiokafka.protocol.metadata import MetadataRequest
 
-from consumer.errors import ConfigurationError, Fatal, Transient
+from consumer.errors import ConfigurationError, Fatal, SafeError, Transient
 from consumer.kafka.aiokafka_internals import open_connection
+from consumer.kafka.broker_errors import words_of
 from consumer.kafka.failures import FAILURES
 from consumer.kafka.oauth import TokenUnavailable
 from consumer.kafka.refusals import refusal_in
+from consumer.text import named
 
 _SERVER_SECONDS = 5.0
+_MOST_NAMED = 5
 _CONNECTION_OPTIONS = (
     "client_id", "security_protocol", "ssl_context", "sasl_mechanism", "sasl_plain_username", "sasl_plain_password",
     "sasl_oauth_token_provider",
@@ -31,21 +34,36 @@ class TurnedAway(Transient):
 async def reach(options: Mapping[str, Any]) -> None:
     """Ask one of the configured brokers something, as a client with these options would; messages name the servers.
 
-    If none answers, this raises Fatal where all that are up refuse our credentials, or have certificates that we
-    refuse; TurnedAway where all are up, and one closes the connection; else Transient.
+    Then connect to one of the addresses that it gives to clients: those are what every request goes to. If none
+    answers, this raises Fatal where all that are up refuse our credentials, or have certificates that we refuse;
+    TurnedAway where all are up, and one closes the connection; else Transient.
     """
-    servers = options["bootstrap_servers"].split(",")
-    attempts = [asyncio.ensure_future(_failure(server, options)) for server in servers]
+    configured = options["bootstrap_servers"].split(",")
+    advertised = await _first_answer(configured, options)
+    if not advertised or advertised & set(configured):
+        return  # the answer came from such an address itself
+    try:
+        await _first_answer(sorted(advertised), options)
+    except (Fatal, Transient) as error:
+        raise type(error)(
+            f"{named(configured, _MOST_NAMED)} answered, but the addresses that the brokers give to clients "
+            f"(advertised.listeners) cannot be used here: {error}"
+        ) from error
+
+
+async def _first_answer(servers: Sequence[str], options: Mapping[str, Any]) -> frozenset[str]:
+    """The addresses of all brokers, as the first of these servers that answers gives them."""
+    attempts = [asyncio.ensure_future(_advertised(server, options)) for server in servers]
     try:
         for attempt in asyncio.as_completed(attempts):
-            if await attempt is None:
-                return
+            if not isinstance(answer := await attempt, SafeError):
+                return answer
     finally:
         for task in attempts:
             task.cancel()
         await asyncio.gather(*attempts, return_exceptions=True)
     # In the order of the servers, so that the same failures always give the same sentence.
-    raise _combined([failure for attempt in attempts if (failure := attempt.result()) is not None])
+    raise _combined([failure for attempt in attempts if isinstance(failure := attempt.result(), SafeError)])
 
 
 def unusable(servers: str, error: Transient) -> ConfigurationError:
@@ -66,15 +84,15 @@ def _combined(failures: Sequence[Fatal | Transient]) -> Fatal | Transient:
     return Transient(reasons)
 
 
-async def _failure(server: str, options: Mapping[str, Any]) -> Fatal | Transient | None:
-    """Why a server does not answer, None if it does."""
+async def _advertised(server: str, options: Mapping[str, Any]) -> frozenset[str] | Fatal | Transient:
+    """The addresses of all brokers that a server gives to clients; why it does not answer, if it does not."""
     host, _, port = server.rpartition(":")
     known = {name: options[name] for name in _CONNECTION_OPTIONS if name in options}
     connection = None
     try:
         async with asyncio.timeout(_SERVER_SECONDS):
             connection = await open_connection(host.strip("[]"), int(port), **known)
-            await connection.send(MetadataRequest([]))
+            answer = await connection.send(MetadataRequest([]))
     except TokenUnavailable as error:
         return Transient(error.args[0])
     except UnicodeError:
@@ -84,7 +102,7 @@ async def _failure(server: str, options: Mapping[str, Any]) -> Fatal | Transient
     finally:
         if connection is not None:
             connection.close()
-    return None
+    return frozenset(f"{broker[1]}:{broker[2]}" for broker in answer.brokers)
 
 
 def _explained(error: Exception, server: str, options: Mapping[str, Any]) -> Fatal | Transient:
@@ -99,4 +117,4 @@ def _explained(error: Exception, server: str, options: Mapping[str, Any]) -> Fat
         return Transient(f"{server} refuses connections")
     if isinstance(error, TimeoutError):
         return Transient(f"{server} does not answer")
-    return Transient(f"{server}: {getattr(error, 'strerror', None) or type(error).__name__}")
+    return Transient(f"{server}: {getattr(error, 'strerror', None) or words_of(error)}")

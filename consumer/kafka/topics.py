@@ -148,6 +148,8 @@ async def verify_topics(cluster: Cluster, settings: Settings, role: str) -> Veri
     limit = described[specs["dead_letter"].name].max_message_bytes
     notes = (_ONE_BROKER,) if is_alone else ()
     ids = {name: topic_id for name, spec in needed.items() if (topic_id := described[spec.name].topic_id) is not None}
+    if not ids:
+        warnings.append(_NO_TOPIC_IDS)
     return Verified(partitions, limit, tuple(warnings), ids, notes)
 
 
@@ -193,6 +195,13 @@ _DURABLE: frozenset[Name] = frozenset({"scored", "state", "result", "report", "d
 """The topics whose records must not be lost: all that SAFE writes."""
 
 _ONE_BROKER = "this cluster has one broker and no second copy of any record: what that broker loses is gone"
+
+
+_NO_TOPIC_IDS = (
+    "the brokers report no topic ids (Kafka does since 2.8), so one check is off: SAFE does not see that a topic was "
+    "deleted and created again under its name. Before you do that, stop all workers; see 'Starting over' in "
+    "docs/operate.md"
+)
 
 
 def _durable(replication_factor: int) -> dict[str, str]:

@@ -26,6 +26,7 @@ from typing_extensions import override
 
 from consumer.errors import Fatal, PartitionLost, SafeError, Transient
 from consumer.kafka.aiokafka_internals import Batch, dispose, identity_of, new_batch, note_lost_connections
+from consumer.kafka.broker_errors import TOO_LARGE
 from consumer.kafka.brokers_clock import NO_TIMESTAMP, BrokersClock
 from consumer.kafka.connection import Connection
 from consumer.kafka.failures import answered, translated
@@ -138,17 +139,17 @@ class Outgoing:
             if batch.record_count() == 0:
                 continue
             acknowledged = await self._producer.send_batch(batch, topic, partition=partition)
-            with _named(topic):
+            with _named(f"topic {topic}/{partition}, a batch of {batch.size():,} bytes"):
                 self._acknowledged(await acknowledged)
 
 
 @contextmanager
-def _named(topic: str) -> Iterator[None]:
-    """Name the topic that we may not write: the broker's error does not."""
+def _named(about: str) -> Iterator[None]:
+    """Name what the broker's error does not: the topic that we may not write, and the batch that it does not accept."""
     try:
         yield
-    except TopicAuthorizationFailedError as error:
-        raise translated(error, f"topic {topic}") from error
+    except (TopicAuthorizationFailedError, *TOO_LARGE) as error:
+        raise translated(error, about) from error
 
 
 class PartitionWriter(Protocol):
@@ -253,7 +254,7 @@ class _ProducerOwner:
             await asyncio.shield(self._disposal)
 
     async def _marked(self, topic: str, partition: int, key: bytes, headers: KafkaHeaders) -> int:
-        with _named(topic):
+        with _named(f"topic {topic}/{partition}"):
             written = await self._running().send_and_wait(
                 topic, key=key, value=None, partition=partition, headers=list(headers), timestamp_ms=NO_TIMESTAMP
             )
@@ -278,8 +279,8 @@ class _ProducerOwner:
         if isinstance(error, BaseExceptionGroup):
             failures = [self._failure(part) for part in error.exceptions]
             return next((failure for failure in failures if isinstance(failure, Fatal)), failures[0])
-        if isinstance(error, Fatal):
-            return error
+        if isinstance(error, SafeError):
+            return error if isinstance(error, Fatal) else PartitionLost(str(error))
         meaning = translated(error, f"the outputs of {self._source.topic}")
         if isinstance(meaning, Fatal):
             return meaning
@@ -289,7 +290,7 @@ class _ProducerOwner:
             self._clock.note_refusal()
             return PartitionLost("the brokers refuse the time of the records")
         timed_out = any(isinstance(cause, TIMED_OUT) for cause in causes(error))
-        return PartitionLost(f"a write failed: {type(error).__name__}", timed_out=timed_out)
+        return PartitionLost(str(meaning), timed_out=timed_out)
 
 
 def without_frames(error: BaseException | None) -> None:

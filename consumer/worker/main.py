@@ -25,6 +25,7 @@ from consumer.errors import Fatal, Transient, first_of
 from consumer.exit_codes import EXIT_FORCED, EXIT_OK
 from consumer.kafka import transactional_ids
 from consumer.kafka.assignors import Assignor
+from consumer.kafka.broker_versions import check_brokers
 from consumer.kafka.cluster import Cluster
 from consumer.kafka.connection import Connection
 from consumer.kafka.reader import read_partition
@@ -187,6 +188,7 @@ class Worker:
             await asyncio.sleep(_ASK_AGAIN_SECONDS)
 
     async def _verified(self) -> Verified:
+        await check_brokers(self._cluster, self._settings)
         verified = await verify_topics(self._cluster, self._settings, self._role)
         state = await read_group_state(self._connection, self._settings.state_topic, verified.partitions["state"])
         await check_ownership(self._connection, self._settings, verified.partitions, state)

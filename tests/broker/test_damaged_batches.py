@@ -78,7 +78,9 @@ def test_a_batch_that_fails_its_checksum_makes_its_own_partition_wait(
         wanted[UNTOUCHED] = 3 * A_BATCH + more
         wait_until(lambda: results(site) == wanted, within_seconds=WITHIN_SECONDS, what="the others are served")
     for partition in range(len(CODECS)):
-        assert f"{site.topics.input}/{partition} at offset {A_BATCH} fails its checksum" in health(worker)
+        assert f"{site.topics.input}/{partition} at offset {A_BATCH}: a record batch fails its checksum" in health(
+            worker
+        )
         assert outside.committed(site.group, site.topics.input)[partition] == A_BATCH
     assert "fails its checksum" in worker.log_text()
     assert outside.read(site.topics.dead_letter) == []

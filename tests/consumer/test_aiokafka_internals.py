@@ -37,6 +37,7 @@ from aiokafka.errors import (
 )
 from aiokafka.producer.message_accumulator import MessageAccumulator
 from aiokafka.producer.sender import Sender
+from aiokafka.protocol.admin import ApiVersionResponse_v1
 from aiokafka.protocol.group import (
     HeartbeatRequest,
     JoinGroupRequest,
@@ -65,6 +66,7 @@ from consumer.kafka.aiokafka_internals import (
     metadata_of,
     note_lost_connections,
     position_of,
+    request_versions_of,
 )
 from consumer.kafka.decompression import CODECS, BatchesInTheWay, BatchTooLarge, Decompression, UndecodableBatch
 from consumer.kafka.protocol import DescribeProducersResponse_v0, ProducersRequest
@@ -1018,6 +1020,16 @@ async def test_topics_can_be_asked_for_without_making_them() -> None:
     [topic] = metadata["topics"]
     assert (topic["topic"], topic["error_code"]) == ("input", 0)
     assert topic["partitions"][0].items() >= {"partition": 3, "leader": -1}.items(), "readiness would not see it"
+
+
+async def test_a_broker_says_which_versions_of_requests_it_knows() -> None:
+    class Admin:
+        async def _send_request(self, request: Any, node_id: int | None = None) -> Any:
+            assert request.API_KEY == 18
+            assert node_id == 2
+            return ApiVersionResponse_v1(error_code=0, api_versions=[(9, 0, 7), (28, 0, 3)], throttle_time_ms=0)
+
+    assert await request_versions_of(cast("Any", Admin()), 2) == {9: 7, 28: 3}
 
 
 async def test_a_leader_is_asked_for_both_ends_of_its_partitions_the_stable_one_first() -> None:

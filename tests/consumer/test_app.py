@@ -86,6 +86,7 @@ def doubts(monkeypatch: pytest.MonkeyPatch) -> deque[SafeError]:
     async def no_state(*_arguments: object) -> GroupState:
         return GroupState(())
 
+    monkeypatch.setattr(app_module, "check_brokers", nothing)
     monkeypatch.setattr(app_module, "verify_topics", verify_topics)
     monkeypatch.setattr(app_module, "check_ownership", check_ownership)
     monkeypatch.setattr(app_module, "read_group_state", no_state)

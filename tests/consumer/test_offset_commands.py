@@ -329,7 +329,7 @@ async def test_former_owners_that_may_not_be_fenced_are_named_in_one_sentence(wr
             ConfigurationError,
             "has members, so its offsets cannot be changed: stop all",
         ),
-        (TimeoutError(), Transient, "failed: TimeoutError"),
+        (TimeoutError(), Transient, "no answer within the time limit"),
     ],
 )
 async def test_a_group_with_members_refuses_a_commit_from_outside(

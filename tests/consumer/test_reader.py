@@ -188,7 +188,7 @@ async def test_one_record_is_read_only_where_a_committed_reader_would_find_it(lo
 async def test_one_record_is_not_waited_for_for_ever(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reader, "_RECORD_SECONDS", 0.05)
     log.end = 9
-    with pytest.raises(Transient, match="a request to Kafka for state/3 failed: TimeoutError"):
+    with pytest.raises(Transient, match=r"^state/3: no answer within the time limit"):
         await read_record(Connection("127.0.0.1:1", {}), "state", 3, 5)
     assert log.stopped
 
@@ -223,5 +223,5 @@ async def test_a_broken_batch_ends_a_restore_and_may_be_waited_for_by_a_scan(
     monkeypatch.setattr(log, "getmany", broken)
     with pytest.raises(Fatal, match="state/3 fails its checksum: restore the topic"):
         await read(8)
-    with pytest.raises(Transient, match="a record batch of state fails its checksum"):
+    with pytest.raises(Transient, match=r"^state: a record batch fails its checksum"):
         await scan(2, 8)

@@ -160,7 +160,7 @@ async def test_a_batch_that_is_too_large_takes_nothing_from_other_partitions(gro
     values, next_offset, trouble = polled[0]
     assert (values, next_offset) == ([], 0)
     assert trouble is not None
-    assert trouble.startswith("a compressed batch of input/0 at offset 0 " + TOO_LARGE)
+    assert trouble.startswith("input/0 at offset 0: a compressed batch " + TOO_LARGE)
 
 
 @pytest.mark.parametrize(("rest_seconds", "is_left_alone"), [(1_000.0, True), (0.0, False)])

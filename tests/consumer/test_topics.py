@@ -100,7 +100,9 @@ class InMemoryCluster(Cluster):
         if topic in self._broker.topics:
             return False
         self._broker.durability[topic] = settings.get("min.insync.replicas")
-        self._broker.topics[topic] = TopicDescription(topic, partitions, replication_factor, dict(settings))
+        self._broker.topics[topic] = TopicDescription(
+            topic, partitions, replication_factor, dict(settings), f"id of {topic}"
+        )
         return True
 
 
@@ -125,7 +127,10 @@ def right(site: Settings, partitions: int = 8) -> Broker:
     """A broker whose topics are all as they should be."""
     specs = topic_specs(site).values()
     return Broker(
-        {spec.name: TopicDescription(spec.name, partitions, 3, {**spec.settings, **SAFE}) for spec in specs}
+        {
+            spec.name: TopicDescription(spec.name, partitions, 3, {**spec.settings, **SAFE}, f"id of {spec.name}")
+            for spec in specs
+        }
         | {name: TopicDescription(name, 50, 3, SAFE) for name in INTERNAL}
     )
 
@@ -287,8 +292,16 @@ async def test_anything_else_is_a_warning_with_both_values(
         assert told.startswith(name)
 
 
+async def test_without_topic_ids_a_warning_says_which_check_is_off(site: Settings) -> None:
+    broker = right(site)
+    broker.topics = {name: replace(topic, topic_id=None) for name, topic in broker.topics.items()}
+    [warning] = (await verify_topics(InMemoryCluster(broker), site, "scorer")).warnings
+    for words in ("no topic ids", "deleted and created again", "Starting over"):
+        assert words in warning
+
+
 async def test_a_broker_that_tells_no_settings_is_taken_at_its_word(site: Settings) -> None:
-    broker = Broker({name: TopicDescription(name, 8, 3, {}) for name in DEFAULT_NAMES.values()})
+    broker = Broker({name: TopicDescription(name, 8, 3, {}, "an id") for name in DEFAULT_NAMES.values()})
     verified = await verify_topics(InMemoryCluster(broker), site, "all")
     assert verified.warnings == ()
     assert verified.dead_letter_bytes == 1_048_588  # Kafka's default
