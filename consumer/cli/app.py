@@ -16,6 +16,7 @@ _EXAMPLES: Final = """Examples:
 
 \b
   safe demo                                             see it run, without Kafka
+  safe example story .                                  copy six test cases and two runs, to try commands on
   safe topics create --bootstrap-servers broker:9092    create the topics
   safe worker --bootstrap-servers broker:9092 --expectations ./cases
   safe score -c I25 -b "I25_batch_*" -i run.json -t ./test-cases -o report.json

@@ -16,6 +16,7 @@ from consumer.dead_letter_reasons import REASONS
 
 Role = Literal["scorer", "aggregator", "all"]
 EventName = Literal["input", "result", "report", "dead-letter"]
+ExampleName = Literal["story", "subscriber"]
 ShowFormat = Literal["table", "json"]
 OnDuplicate = Literal["first", "last"]
 ReportFormat = Literal["json", "console", "markdown", "junit", "csv", "terms", "html", "all"]

@@ -1,10 +1,11 @@
-"""`safe config show`, `schema` and `page`, and `safe schema`: settings and events, for people and programs.
+"""`safe config show`, `schema` and `page`, `safe schema` and `safe example`: settings, events and what to try it on.
 
 What a command needs is imported when it runs, so that help is printed at once.
 """
 # ruff: noqa: PLC0415
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -67,6 +68,32 @@ def event_schema_command(
     from consumer.wire.event_schemas import event_schema
 
     typer.echo(json.dumps(event_schema(event), indent=2, ensure_ascii=False))
+
+
+@app.command(cls=options.Once, short_help="Copy files that the package ships to try SAFE on.")
+def example(
+    name: Annotated[
+        options.ExampleName,
+        typer.Argument(
+            help="story: six made-up test cases, and two runs of one prompt. "
+            "subscriber: programs in Python and TypeScript that receive results and publish outputs."
+        ),
+    ],
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Where the folder NAME is made; default: here.")
+    ] = Path(),
+) -> None:
+    """Copy an example into a folder of its name in DIR; what is there already is never written over.
+
+    Examples:
+
+    \b
+      safe example story .
+      safe example subscriber .
+    """
+    from consumer.offline.example import copy_example
+
+    typer.echo("\n".join(copy_example(name, folder)))
 
 
 def _settings_as_json(loaded: "Loaded") -> str:

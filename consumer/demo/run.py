@@ -190,6 +190,8 @@ class _Demo:
                 f"  metrics     http://127.0.0.1:{self._http_port}/metrics",
                 f"  broker      {self._settings.kafka_bootstrap_servers}",
                 f"  test cases  {self._folder / 'cases'}",
+                f"  results     KAFKA_BROKERS={self._settings.kafka_bootstrap_servers} "
+                "python subscriber/receive_results.py  (`safe example subscriber .` copies it here)",
             ]
         else:
             lines += ["`safe demo --keep` keeps it running, with the worker's /metrics to look at."]
