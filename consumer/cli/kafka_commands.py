@@ -170,8 +170,14 @@ def publish_cases_(
 
 
 @app.command(cls=options.Once, short_help="See SAFE run, without Kafka, Java or containers.")
-def demo(*, keep: Annotated[bool, typer.Option("--keep", help="Keep it running until Ctrl-C.")] = False) -> int:
+def demo(
+    *,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep it running until Ctrl-C.")] = False,
+    port: Annotated[
+        int | None, typer.Option(metavar="N", min=1, max=65_535, help="The broker's port; default: one that is free.")
+    ] = None,
+) -> int:
     """See SAFE run: a broker, topics, a worker and sample traffic, without Kafka, Java or containers."""
     from consumer.demo.run import run_demo
 
-    return run_demo(keep=keep)
+    return run_demo(keep=keep, port=port)

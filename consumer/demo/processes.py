@@ -79,10 +79,16 @@ class Child:
             self.process.wait()
 
 
-def free_ports() -> tuple[int, int]:
-    """Two loopback ports that nobody listens on now."""
-    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as other:
-        return one.getsockname()[1], other.getsockname()[1]
+def free_ports(wanted: int | None = None) -> tuple[int, int]:
+    """Two loopback ports that nobody listens on now; raises ConfigurationError if `wanted`, the first, is in use."""
+    try:
+        with socket.create_server(("127.0.0.1", wanted or 0)) as one, socket.create_server(("127.0.0.1", 0)) as other:
+            return one.getsockname()[1], other.getsockname()[1]
+    except OSError as error:
+        raise ConfigurationError(
+            f"the broker cannot listen on port {wanted} ({error.strerror}): name another one with --port, "
+            "or leave --port out, and a free one is taken"
+        ) from error
 
 
 # --- the broker -------------------------------------------------------------------------------------------------------

@@ -43,17 +43,17 @@ NEXT_STEPS = (
 )
 
 
-def run_demo(*, keep: bool) -> int:
+def run_demo(*, keep: bool, port: int | None = None) -> int:
     """Run the demo and return the exit code; raises ConfigurationError if it cannot run here, Fatal if it fails."""
     # A client that loses its broker logs much about it; here one sentence of ours says so.
     logging.getLogger("aiokafka").addHandler(logging.NullHandler())
-    return asyncio.run(_until_signalled(keep=keep))
+    return asyncio.run(_until_signalled(keep=keep, port=port))
 
 
-async def _until_signalled(*, keep: bool) -> int:
+async def _until_signalled(*, keep: bool, port: int | None) -> int:
     """Run until the end or the first signal; a second one changes nothing, because everything is ending already."""
     received: list[int] = []
-    running = asyncio.ensure_future(_demo(keep=keep))
+    running = asyncio.ensure_future(_demo(keep=keep, port=port))
 
     def note(signal_: signal.Signals) -> None:
         if not received:
@@ -70,11 +70,12 @@ async def _until_signalled(*, keep: bool) -> int:
     return EXIT_SIGNALLED + received[0] if received and not keep else EXIT_OK
 
 
-async def _demo(*, keep: bool) -> None:
+async def _demo(*, keep: bool, port: int | None) -> None:
     binary = broker_binary()
+    broker_port, http_port = free_ports(port)
     folder = Path(tempfile.mkdtemp(prefix="safe-demo-"))
     try:
-        await _Demo(folder, binary, keep=keep).run()
+        await _Demo(folder, binary, broker_port, http_port, keep=keep).run()
     except SafeError:
         raise  # the error points to the logs: the folder stays
     except BaseException:  # a signal, a closed pipe or a defect: nothing stays behind
@@ -86,12 +87,12 @@ async def _demo(*, keep: bool) -> None:
 class _Demo:
     """One run: its folder, its processes, its scorecard."""
 
-    def __init__(self, folder: Path, binary: str, *, keep: bool) -> None:
+    def __init__(self, folder: Path, binary: str, broker_port: int, http_port: int, *, keep: bool) -> None:
         self._folder = folder
         self._binary = binary
         self._keep = keep
         self._samples = Samples.load()
-        self._broker_port, self._http_port = free_ports()
+        self._broker_port, self._http_port = broker_port, http_port
         self._settings = Settings(kafka_bootstrap_servers=f"127.0.0.1:{self._broker_port}")
         install_patches(self._settings)
         self._card = Scorecard(self._samples.cases, len(self._samples.events), self._settings)
@@ -182,16 +183,17 @@ class _Demo:
 
     def _close(self) -> None:
         closing(self._console, self._card)
+        broker = self._settings.kafka_bootstrap_servers
         lines = ["", "Next, with a cluster, test cases and outputs of your own:"]
         lines += [*(f"  {step}" for step in NEXT_STEPS), ""]
         if self._keep:
             lines += [
                 "Still running, until Ctrl-C:",
                 f"  metrics     http://127.0.0.1:{self._http_port}/metrics",
-                f"  broker      {self._settings.kafka_bootstrap_servers}",
+                f"  broker      {broker}",
                 f"  test cases  {self._folder / 'cases'}",
-                f"  results     KAFKA_BROKERS={self._settings.kafka_bootstrap_servers} "
-                "python subscriber/receive_results.py  (`safe example subscriber .` copies it here)",
+                f"  results     KAFKA_BROKERS={broker} python subscriber/receive_results.py",
+                "              (safe example subscriber . copies this program here)",
             ]
         else:
             lines += ["`safe demo --keep` keeps it running, with the worker's /metrics to look at."]

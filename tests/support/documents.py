@@ -1,6 +1,7 @@
 """The pages that people read: README, docs and what is beside them; their headings, links and blocks of code."""
 
 import re
+import shlex
 from collections import Counter
 from dataclasses import dataclass
 from functools import cache
@@ -31,11 +32,6 @@ def text_of(page: Path | str) -> str:
     return (PROJECT / page).read_text(encoding="utf-8")
 
 
-def blocks(page: Path | str) -> list[Block]:
-    """The blocks of code of a page, in its order."""
-    return [Block(language, text) for _, language, text in _FENCE.findall(text_of(page))]
-
-
 @cache
 def anchors(page: Path) -> frozenset[str]:
     """The anchors that a page's headings have where it is read; a heading that is repeated gets a number."""
@@ -61,3 +57,47 @@ def leads_somewhere(page: Path, link: str) -> bool:
     path, _, anchor = link.partition("#")
     target = (page.parent / path).resolve() if path else page
     return target.exists() and target.is_relative_to(PROJECT) and (not anchor or anchor in anchors(target))
+
+
+# --- what a page tells people to do -----------------------------------------------------------------------------------
+
+_SAVED = re.compile(r"as\s+`([\w./-]+)`:\n\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_COMMAND = re.compile(r"^(?:[A-Z_][A-Z0-9_]*=\S* )*safe (.*)$")
+
+
+def section(page: Path | str, heading: str) -> str:
+    """The text below a heading of the second level, up to the next one."""
+    below = text_of(page).split(f"\n## {heading}\n")[1]
+    return below.partition("\n## ")[0]
+
+
+def blocks_of(text: str) -> list[Block]:
+    """The blocks of code of a part of a page, in its order."""
+    return [Block(language, code) for _, language, code in _FENCE.findall(text)]
+
+
+def saved_files(text: str) -> dict[str, str]:
+    """What a page asks its reader to save: names of files, and their contents."""
+    return dict(_SAVED.findall(text))
+
+
+def lines_of(block: Block) -> list[str]:
+    """The commands of a block, one each, without comments and with what was wrapped put together."""
+    wrapped = re.sub(r"\\\n\s*", "", block.text)
+    lines = (re.sub(r"(^|\s)#\s.*", "", line).strip() for line in wrapped.splitlines())
+    return [line for line in lines if line]
+
+
+def safe_commands(text: str) -> list[list[str]]:
+    """The words behind `safe` of each command in the blocks of a part of a page, without pipes and redirections."""
+    blocks_with_commands = [block for block in blocks_of(text) if block.language == "bash"]
+    found = [match for block in blocks_with_commands for line in lines_of(block) if (match := _COMMAND.match(line))]
+    return [_own_words(match.group(1)) for match in found]
+
+
+def _own_words(command: str) -> list[str]:
+    lexer = shlex.shlex(command, posix=True, punctuation_chars=True)
+    lexer.wordchars += "~:@,+%{}"
+    words = list(lexer)
+    end = next((at for at, word in enumerate(words) if set(word) <= set("|&;<>()")), len(words))
+    return words[:end]
