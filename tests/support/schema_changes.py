@@ -35,7 +35,7 @@ def input_breaks(old: Schema, new: Schema) -> list[str]:
     return list(_refusals(resolved(old), resolved(new), "$"))
 
 
-def resolved(schema: Schema) -> Schema:
+def resolved(schema: Schema) -> dict[str, Any]:
     """Write out every local reference where it stands."""
     definitions = schema.get("$defs", {})
 
@@ -46,7 +46,7 @@ def resolved(schema: Schema) -> Schema:
             return {key: opened(inner) for key, inner in node.items() if key != "$defs"}
         return [opened(inner) for inner in node] if isinstance(node, list) else node
 
-    found: Schema = opened(schema)
+    found: dict[str, Any] = opened(schema)
     return found
 
 
