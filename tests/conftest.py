@@ -43,7 +43,7 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.freeze()
 
 
-ARTEFACTS = {Path(__file__).parent / folder for folder in ("charts", "image", "monitoring")}
+ARTEFACTS = {Path(__file__).parent / folder for folder in ("charts", "github", "image", "monitoring")}
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
