@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import yaml
+from typing_extensions import override
 
 from tests.conftest import missing
 from tests.support.kafka_broker import PROJECT
@@ -76,6 +77,7 @@ def github() -> Iterator[GitHub]:
 
         do_GET = do_POST = do_PATCH = answer  # noqa: N815 - the names that the server looks for
 
+        @override
         def log_message(self, *_arguments: object) -> None:
             pass
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tests.conftest import missing
 from tests.support.kafka_broker import PROJECT
-from tests.support.node import node_project, run
+from tests.support.node import INSTALL_SECONDS, node_project, run
 
 CLIENT = PROJECT / "clients" / "typescript"
 EXAMPLES = PROJECT / "consumer" / "examples" / "subscriber" / "typescript"
@@ -62,8 +62,8 @@ class Users(NamedTuple):
 
 def packed(folder: Path) -> Path:
     """Pack the package into a folder, as a release does."""
-    name = run(node_project(CLIENT), "npm", "pack", "--loglevel=error", f"--pack-destination={folder}").stdout
-    return folder / name.split()[-1]
+    pack = ["npm", "pack", "--loglevel=error", f"--pack-destination={folder}"]
+    return folder / run(node_project(CLIENT), *pack, timeout_seconds=INSTALL_SECONDS).stdout.split()[-1]
 
 
 def nodes() -> dict[str, Path]:
@@ -80,7 +80,7 @@ def users_of(tarball: Path, root: Path) -> Users:
     shutil.copytree(node_project(CLIENT) / "node_modules", root / "node_modules", symlinks=True)
     beside = json.loads((CLIENT / "package.json").read_text(encoding="utf-8"))["devDependencies"]
     _write(root / "package.json", {"name": "users", "private": True, "dependencies": beside})
-    run(root, *_INSTALL, str(tarball))
+    run(root, *_INSTALL, str(tarball), timeout_seconds=INSTALL_SECONDS)
     for kind, package, options in (("commonjs", {}, _COMMONJS), ("esm", {"type": "module"}, _ESM)):
         shutil.copytree(EXAMPLES, root / kind)
         _write(root / kind / "package.json", {"name": kind, "private": True, **package})
