@@ -107,6 +107,11 @@ def _values(engine: Engine) -> list[Bound]:
     return [*values.bounds()]
 
 
+def _values_made(engine: Engine) -> list[Bound]:
+    del engine
+    return [*values.made_bounds()]
+
+
 SETS: Final[dict[str, Callable[[Engine], list[Bound]]]] = {
     "encounters": _encounters("encounters", ""),
     "narratives": _narratives("narratives", ""),
@@ -125,6 +130,7 @@ SETS: Final[dict[str, Callable[[Engine], list[Bound]]]] = {
     "differences": _made_up("differences", numbers.differences, bounds.DIFFERENCES),
     "changed": _changed,
     "values": _values,
+    "values-made": _values_made,
     "negex": _negex,
     "planted": _planted,
 }

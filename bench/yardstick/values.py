@@ -1,12 +1,12 @@
-"""Values of models' notes of the encounters that nobody said, as labelled by hand, and what is told of them."""
+"""Values that nobody said, as labelled by hand, and what is told of them: in models' notes, and in single sentences."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from bench.yardstick.bounds import Bound
 from bench.yardstick.labelled import LABELS, encounters, load, outputs
 from safe_core import Output
-from safe_core.unsupported import unsupported_values
+from safe_core.unsupported import UnsupportedKind, unsupported_values
 
 
 class Stretch(NamedTuple):
@@ -47,3 +47,47 @@ def bounds() -> Iterator[Bound]:
     missed = [each for each in invented if not any(map(each.meets, told))]
     yield Bound("values: told ones are invented", told, false, 0.92)
     yield Bound("values: invented ones are told", invented, missed, 0.85)
+
+
+class SentencePair(NamedTuple):
+    """What an output says, what its narrative says, and the values that are to be told of one kind."""
+
+    sort: str
+    kind: UnsupportedKind
+    expected: list[str]
+    narrative: str
+    output: str
+
+    @property
+    def told(self) -> list[str]:
+        found = unsupported_values(Output(summary=self.output), self.narrative)
+        return sorted(each.text.lower() for each in found if each.kind == self.kind)
+
+    @property
+    def term(self) -> str:
+        return f"{self.output!r}: {', '.join(self.told) or 'nothing'} told"
+
+    @property
+    def text(self) -> str:
+        """What is compared, as a wrong case is shown."""
+        return f"{self.narrative!r} has all but {', '.join(self.expected) or 'nothing'}"
+
+
+def _pairs(name: str, kind: UnsupportedKind) -> Iterator[SentencePair]:
+    for line in (LABELS / name).read_text(encoding="utf-8").splitlines():
+        if line and not line.startswith("#"):
+            *sort, told, narrative, output = line.split("\t")
+            expected = sorted(told.lower().split("; ")) if told != "-" else []
+            yield SentencePair("".join(sort) or "another", kind, expected, narrative, output)
+
+
+MADE: Final = [*_pairs("values_made.tsv", "nowhere")]
+OF_ANOTHER: Final = [*_pairs("values_of_another.tsv", "of_something_else")]
+
+
+def made_bounds() -> Iterator[Bound]:
+    """Compare single sentences: what their narratives have in other words, what is invented, what is of another."""
+    for name, pairs in (("values-made", MADE), ("values-of-another", OF_ANOTHER)):
+        for what, is_told in (("nothing is told of what is there", False), ("what is not there is told", True)):
+            of = [pair for pair in pairs if bool(pair.expected) == is_told]
+            yield Bound(f"{name}: {what}", of, [pair for pair in of if pair.told != pair.expected], 0.95)

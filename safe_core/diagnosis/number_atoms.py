@@ -122,10 +122,18 @@ _NAME_OF_DIGITS = re.compile(r"[0-9]+(?:(?![hwxd][0-9])[A-Za-z]{1,4}[0-9]+|-(?:F
 _CODE = re.compile(r"(?![0-9]+\.[0-9]+-[0-9]+\.[0-9]+(?![.-]?[0-9]))[0-9]+(?:[.-][0-9]+){3,}|1-[0-9]{3}-[0-9]+")
 _SPACED_NAME = re.compile(r"covid 19\b|ca 19-9\b|ca 125\b")
 _HYPHENED_NAMES = frozenset(("covid", "omega", "il", "ca", "tc"))
-# Glued to a number, these are no part of a name: "x3", "q8h", "GCS15", "POD2", "kg/m2".
+# Glued to a number, these are no part of a name: "x3", "q8h", "GCS15", "POD2", "kg/m2", "Hb92".
 _GLUED = word_set(
-    "x q pod hd day gcs bp hr rr ef age stage grade type class bmi wt ht temp inr wbc hgb plt cr bun na k"
+    "x q pod hd day gcs bp hr rr ef age stage grade type class bmi wt ht temp inr wbc hgb plt cr bun na k "
+    "sbp dbp map tmax sat sats hb hct wcc crp esr tsh psa alt ast alp ldh bnp ldl hdl gfr egfr ph bm lactate glucose"
 )
+_TEMPERATURE = re.compile(r"t(?:3[3-9]|4[0-3]|9[3-9]|10[0-8])(?![0-9a-z])")
+"""No vertebra: those end at T12."""
+_COUNTING = re.compile(
+    r"[\s-](?:(?!is\b|was\b|has\b|as\b|this\b)[a-z]{2,}s\b"
+    r"|(?:of|or|to|more|point|hundred|thousand|percent|mg|ml|day|week|month|year|hour|minute|tablet|pill|dose|unit)\b)"
+)
+"""After a number: "TWO tablets"."""
 _LONGEST_NAME = 24
 
 
@@ -167,6 +175,8 @@ def shape_of(text: str) -> Shape:
             atoms[at] = Atom(at, end, int(alone[0]), alone[0])
         elif not is_word:
             start, end = _name_at(cased, lower, at, done)
+        elif _is_abbreviation(cased, candidate):
+            continue
         if not end and (atom := _spoken(lower, at) if is_word else _in_digits(lower, at)):
             atom, mark = _marked(lower, atom, done)
             start, end = atom.start, atom.end
@@ -201,7 +211,12 @@ def _name_at(cased: str, lower: str, at: int, done: int) -> tuple[int, int]:
     start = max(done, at - _LONGEST_NAME) + len(head.removesuffix(joined).rstrip(ascii_lowercase))
     if start < at - len(joined) and not lower[max(0, start - 1) : start].isdecimal():
         match = (_SPACED_NAME if joined == " " else _NAME).match(lower, start)
-        if match and _may_be_named(cased[start : at - len(joined)], joined, lower[start - 1 : start]):
+        is_measured = _TEMPERATURE.match(lower, start)
+        if (
+            match
+            and not is_measured
+            and _may_be_named(cased[start : at - len(joined)], joined, lower[start - 1 : start])
+        ):
             return start, match.end()
     line = head[head.rfind("\n") + 1 :]
     match = _NAME_OF_DIGITS.match(cased, at) or _CODE.match(lower, at)
@@ -216,6 +231,14 @@ def _may_be_named(word: str, joined: str, before: str) -> bool:
     if joined:
         return joined == " " or folded in _HYPHENED_NAMES or (len(word) < 7 and word[-1].isupper())
     return folded not in _GLUED and not (folded == "m" and before == "/")
+
+
+def _is_abbreviation(cased: str, candidate: re.Match[str]) -> bool:
+    """Tell whether a number in capitals is a name: "TEN", the rash, amid words in small letters, and counts nothing."""
+    start, end = candidate.span()
+    around = cased[max(0, start - _LONGEST_NAME) : start] + cased[end : end + _LONGEST_NAME]
+    is_amid_small = any(map(str.islower, around))
+    return end - start > 2 and cased[start:end].isupper() and is_amid_small and not _COUNTING.match(cased.lower(), end)
 
 
 def _spoken(lower: str, at: int) -> Atom | None:
@@ -296,6 +319,8 @@ def _marked(lower: str, atom: Atom, done: int) -> tuple[Atom, str]:
     if is_minus or is_dash or (before[-1:] == "-" and before[:1] in {" ", "(", "=", ":"}):
         start, number = start - 1, -number
     ending = _ORDER_ENDING.match(lower, end)
-    is_order = ending or _ORDINALS.keys() & {written.replace("-", " ").rpartition(" ")[2]}
+    is_order = ending or (
+        Fraction(number).denominator == 1 and _ORDINALS.keys() & {written.replace("-", " ").rpartition(" ")[2]}
+    )
     mark = ORDINAL[0] if is_order else NUMBER[0]
     return Atom(start, ending.end() if ending else end, number, written), mark

@@ -11,6 +11,7 @@ from functools import lru_cache
 from string import ascii_lowercase
 from typing import Final, Literal, NamedTuple
 
+from safe_core.diagnosis.conversions import is_converted
 from safe_core.diagnosis.lexicon import rows
 from safe_core.diagnosis.number_atoms import NUMBER, ORDINAL, Number, Shape, shape_of
 from safe_core.diagnosis.words import word_set
@@ -31,6 +32,7 @@ class Value(NamedTuple):
     amount: str = ""  # the number as it was written, without its unit
     bound: str = ""  # "<", "<=", ">" or ">="
     period: str = ""  # in which a frequency counts: "week" of "once a week"
+    other: str = ""  # of a date in digits that may be read in two orders, what it is in the other one
 
 
 class _Read(NamedTuple):
@@ -43,6 +45,7 @@ class _Read(NamedTuple):
     amount: str = ""
     bound: str = ""
     period: str = ""
+    other: str = ""
 
 
 class _Unit(NamedTuple):
@@ -167,22 +170,25 @@ def _at(shape: Shape, start: int, last: _Read | None) -> _At:
 # --- dates and times --------------------------------------------------------------------------------------------------
 
 
-def _date(year: Number | None, month: Number, day: Number, end: int) -> _Read | None:
-    """Give a date in American order; what can only be the day is the day."""
+def _date(year: Number | None, month: Number, day: Number, end: int, *, is_open: bool = False) -> _Read | None:
+    """Give a date in American order; what can only be the day is the day. An open one may be in the other order."""
     if month > 12:
         month, day = day, month
     if not (1 <= month <= 12 and 1 <= day <= 31) or month % 1 or day % 1:
         return None
     if year is not None and year < 100:
         year += 2000 if year <= 35 else 1900
-    return _Read("date", "date", f"{year or '?'}-{int(month):02}-{int(day):02}", end)
+    one, other = (
+        f"{year or '?'}-{int(of_month):02}-{int(of_day):02}" for of_month, of_day in ((month, day), (day, month))
+    )
+    return _Read("date", "date", one, end, other=other if is_open and day <= 12 and one != other else "")
 
 
 def _read_date(at: _At, match: re.Match[str]) -> _Read | None:
     first, second, third = (at.number(match, group) for group in "abc")
     if len(at.written(match, "a")) == 4:
         return _date(first, second, third, match.end())
-    return _date(third, first, second, match.end()) if len(at.written(match, "c")) in {2, 4} else None
+    return _date(third, first, second, match.end(), is_open=True) if len(at.written(match, "c")) in {2, 4} else None
 
 
 def _read_short_date(at: _At, match: re.Match[str]) -> _Read | None:
@@ -194,7 +200,8 @@ def _read_short_date(at: _At, match: re.Match[str]) -> _Read | None:
     year, month = (first, second) if match["sep"] == "-" else (second, first)
     if 1900 <= year < 2100 and 1 <= month <= 12 and year % 1 == month % 1 == 0:
         return _Read("date", "month", f"{year}-{month:02}", match.end())
-    return _date(None, first, second, match.end()) if at.word in _DATED and match["sep"] != "-" else None
+    is_date = at.word in _DATED and match["sep"] != "-"
+    return _date(None, first, second, match.end(), is_open=True) if is_date else None
 
 
 def _read_day_of_month(at: _At, match: re.Match[str]) -> _Read | None:
@@ -288,6 +295,9 @@ def _read_noon(_: _At, match: re.Match[str]) -> _Read | None:
 
 def _read_ratio(at: _At, match: re.Match[str]) -> _Read | None:
     first, second = at.number(match, "a"), at.number(match, "b")
+    part = _PART_OF.get(str(second)) if match["over"].strip() == "/" and first < second else None
+    if part and (part == "week" or at.word in _FOR):
+        return _measured_in(part, first, match.end())
     if first > second and 50 <= first <= 300 and 20 <= second <= 200:
         pressure = _PRESSURE.match(at.shape.marked, match.end())
         return _Read("ratio", "blood pressure", f"{first}/{second}", pressure.end() if pressure else match.end())
@@ -295,6 +305,10 @@ def _read_ratio(at: _At, match: re.Match[str]) -> _Read | None:
         return None
     scale = "acuity" if first == 20 else f"of {second}" if first <= second else "ratio"
     return _Read("ratio", scale, f"{first}/{second}", match.end())
+
+
+def _measured_in(unit: str, number: Number, end: int) -> _Read:
+    return _Read("quantity", _UNITS[unit].quantity, str(number * _UNITS[unit].size), end, str(number))
 
 
 def _read_ratio_range(at: _At, match: re.Match[str]) -> _Read | None:
@@ -451,9 +465,11 @@ def _read_range(at: _At, match: re.Match[str]) -> _Read | None:
 
 def _read_compound(at: _At, match: re.Match[str]) -> _Read | None:
     """Read "1 h 50 min", "5 ft 4 in", "41 weeks and 3 days": the second unit is the smaller one of the first."""
-    first, second = _UNITS[match["unit"]], _UNITS.get(match["small"]) or _UNITS["inch"]
+    name, small = match["unit"], match["small"] or ""
+    first, second = _UNITS[name], _UNITS.get(small) or _UNITS["pound" if name == "stone" else "inch"]
     is_sum = first.quantity == second.quantity in {"duration", "length", "mass"} and second.size < first.size
-    if not is_sum or (first.quantity == "mass" and match["small"][0] != "o") or match["unit"] in {"m", "cm"}:
+    is_metric = name in {"m", "cm"} or (first.quantity == "mass" and name != "stone" and small[:1] != "o")
+    if not is_sum or is_metric:
         return None
     base = at.number(match, "a") * first.size + at.number(match, "b") * second.size
     return _Read("quantity", first.quantity, str(base), match.end(), str(Fraction(base) / second.size))
@@ -493,6 +509,8 @@ def _is_unit(at: _At, unit: re.Match[str], number: Number) -> bool:
     name = unit["unit"]
     if name in {"c", "f"}:
         return number % 1 != 0 or (30 <= number <= 45 if name == "c" else 90 <= number <= 115)
+    if name == "stone":  # not of a kidney
+        return 4 <= number <= 50
     if name in {"'", "''", '"', "s"}:
         return unit.start("unit") == unit.start() and (name == "s" or number < 100)
     return not (name in {"m", "g", "y", "w", "d", "h"} and at.is_capital(unit.start("unit")))
@@ -526,6 +544,8 @@ _GRADES: Final = word_set(_GRADED)
 _DATED: Final = word_set("on since dated until")
 _IN_MONTH: Final = word_set("in of since until by last next from")
 _IN_YEAR: Final = word_set("in since until by from of year")
+_PART_OF: Final = {"7": "day", "12": "month", "52": "week"}
+"""British: "3/52" is three weeks, always; "6/12" is six months where a duration is due."""
 _FOR: Final = word_set("for within over after least most about nearly almost in")
 _DECADES: Final = word_set("the his is her their my low mid high upper")
 _UNIT_AT: Final = re.compile(_UNIT)
@@ -556,11 +576,15 @@ _HALF: Final = r"(?:\s?(?P<half>[ap]\.?\s?m\b|(?<!\w)in\sthe\s(?:morning|afterno
 _AGE_UNIT: Final = r"(?P<unit>years?|yrs?|y|months?|mo|weeks?|wk|days?)"
 _TO: Final = r"(?:\s?[-\u2212]\s?|\s(?:to|or)\s)"
 _JOINT: Final = rf"(?:{_TO}{_B})?"
-_BY: Final = r"(?:\s?(?:mm|cm|m))?\s?(?:x|by)\s?"
+_LENGTHS: Final = _any(name for name, unit in _UNITS.items() if unit.quantity == "length" and name.isalpha())
+_BY: Final = rf"(?:\s?(?:{_LENGTHS})\b)?\s?(?:x|by)\s?"
 _OLD: Final = r"(?:[\s-]{1,2}olds?\b|\sof\sage\b|/o\b|\.\s?o\b\.?|o\b)"
 _YEAR: Final = rf"(?:\s?[,\s-]\s?(?P<year>{_N}))?"
 _RANGED: Final = "- \u2212 to or"
 _AGED: Final = "- y yo yr yrs year years mo month months wk week weeks day days"
+_SIZED: Final = "x by " + " ".join(
+    name for name, unit in _UNITS.items() if unit.quantity == "length" and name.isalpha()
+)
 _SUMMED_UNITS: Final = (
     " ".join(name.split()[0] for name, unit in _UNITS.items() if unit.quantity in {"duration", "length", "mass"}) + " '"
 )
@@ -575,7 +599,7 @@ _OF_NUMBERS: Final = (
     _row(rf"{_A}(?P<sep>)\.", _read_short_date, ".", "on since until"),
     _row(rf"{_A}(?P<over>\s?/\s?|[\s-]over[\s-]|\sout\sof\s(?:a\s)?|\s?:\s?){_B}", _read_ratio, "/ over - out :"),
     _row(rf"{_A}{_TO}{_B}(?:\s?/\s?|\sover\s|\sout\sof\s){_C}(?:{_TO}(?P<d>{_N}))?", _read_ratio_range, _RANGED),
-    _row(rf"{_A}{_BY}{_B}(?:{_BY}{_C})?(?:\s?(?P<unit>mm|cm|m|inch|inches)\b)?", _read_dimensions, "x by mm cm m"),
+    _row(rf"{_A}{_BY}{_B}(?:{_BY}{_C})?(?:\s?(?P<unit>{_LENGTHS})\b)?", _read_dimensions, _SIZED),
     _row(
         rf"(?P<once>){_A}{_JOINT}(?:\s?x(?!\s?{_N})|\stimes?)(?![a-z])(?:\s?(?:{_EACH})?{_PERIOD})?",
         _read_times,
@@ -688,7 +712,7 @@ def _value(at: _At, read: _Read) -> Value:
         if before:
             bound, start = _BOUNDS.get(before["bound"] or "", bound), start - len(before[0])
     end = places[read.end - 1] + 1
-    return Value(places[start], end, read.kind, read.scale, read.canonical, read.amount, bound, read.period)
+    return Value(places[start], end, read.kind, read.scale, read.canonical, read.amount, bound, read.period, read.other)
 
 
 def same(a: Value, b: Value) -> bool:
@@ -696,7 +720,11 @@ def same(a: Value, b: Value) -> bool:
     if a.bound != b.bound:
         return False
     if a.kind == b.kind in {"date", "time"}:
-        return a.scale == b.scale and _fits(a.canonical, b.canonical)
+        orders = [] if a.other and b.other else [each for each in (a.other, b.other) if each]
+        return a.scale == b.scale and (
+            _fits(a.canonical, b.canonical)
+            or any(_fits(each, b.canonical if each == a.other else a.canonical) for each in orders)
+        )
     is_scale = a.scale == b.scale or {a.scale, b.scale} == {"age", "duration"}
     return (is_scale and a.canonical == b.canonical) or (a.amount == b.amount != "" and _is_open(a, b))
 
@@ -707,7 +735,7 @@ def rival(a: Value, b: Value) -> bool:
     What says less ("<5" beside 3, a range around the other value, "TID" beside "every 8 hours") is no rival; nor is
     about the same number in another period ("4 attacks a month", "once a week").
     """
-    if same(a, b) or not _is_one_question(a, b):
+    if same(a, b) or not _is_one_question(a, b) or is_converted(a, b):
         return False
     is_one_number = a.amount == b.amount if a.kind == b.kind == "frequency" else a.canonical == b.canonical
     if is_one_number and "" in {a.bound, b.bound}:

@@ -106,9 +106,24 @@ _WHOLE = (
 """Words whose stems would be those of "not", "Miss", "non", "like", "unlike", "quit" and "ruled"."""
 
 
+_CAPITALS = re.compile(r"[A-Z]{2,6}")
+_ABBREVIATIONS = {
+    cell.lower() for _, cells in (*rows("same"), *rows("rival")) for cell in cells if _CAPITALS.fullmatch(cell)
+}
+"""Words in capitals: of one, there is a plural and nothing else."""
+
+
 @lru_cache(maxsize=8192)
 def stem(folded: str) -> str:
-    """Give what the inflections of a word have in common: light, and only for English."""
+    """Give what the inflections of a word have in common: light, and only for English.
+
+    Of an abbreviation, only the plural is one: "sobbing" is not "SOB".
+    """
+    found = _stem(folded)
+    return folded if found in _ABBREVIATIONS and folded not in {found, f"{found}s"} else found
+
+
+def _stem(folded: str) -> str:
     if folded in _WHOLE:
         return _WHOLE[folded]
     if folded in _IRREGULAR:

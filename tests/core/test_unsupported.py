@@ -2,6 +2,7 @@
 
 import pytest
 
+from bench.yardstick.values import MADE, OF_ANOTHER, SentencePair
 from safe_core import Output
 from safe_core.unsupported import unsupported_values
 
@@ -50,7 +51,7 @@ def test_what_the_narrative_has_in_any_wording_is_supported(said: str) -> None:
         ("BP 138/86, as usual.", "138/86"),
         ("HR 72.", "72"),
         ("Saturation 97% on air.", "97%"),
-        ("Apixaban 5 mg twice daily is new, then 10 mg.", "10 mg"),
+        ("Apixaban 2.5 mg twice daily is new, then 10 mg.", "10 mg"),
         ("Fall on 4 March.", "4 March"),
         ("Fall at 19:15.", "19:15"),
         ("Ramipril four times a day.", "four times a day"),
@@ -91,11 +92,35 @@ def test_a_dose_of_another_drug_is_of_another_kind() -> None:
     assert told("Metoprolol 25 mg.", story) == []
 
 
+@pytest.mark.parametrize("pair", [*MADE, *OF_ANOTHER], ids=lambda pair: f"{pair.sort}: {pair.output}")
+def test_a_labelled_sentence_has_the_values_told_that_its_narrative_lacks(pair: SentencePair) -> None:
+    assert pair.told == pair.expected
+
+
 def test_the_nearest_value_of_the_same_sort_and_the_place_are_told() -> None:
     output = Output(("Hip pain", "Ramipril 8 mg"), "Well.", ("Is it 9 mg?",))
     (found,) = unsupported_values(output, STORY)
     assert (found.text, found.nearest) == ("8 mg", "5 milligrams")
     assert (found.passage.field, found.passage.element, found.passage.start, found.passage.end) == ("signals", 1, 9, 13)
+
+
+@pytest.mark.parametrize(
+    ("said", "story", "nearest"),
+    [
+        ("8 mg", "5 mg, and she weighs 8 kg.", "5 mg"),
+        ("8 mg", "She weighs 8 kg.", None),  # no dose
+        ("300 mg", "2 g, then 1000 mg.", "1000 mg"),  # of one unit before another
+        ("3 days", "For 4 hours, then for 2 days.", "2 days"),
+        ("9 cm", "4 mm, 5'10\" tall.", "4 mm"),
+        ("4 May 2020", "Seen on 1 June 2021 and on 28 April 2020.", "28 April 2020"),
+        ("18:40", "At 06:15, at 18:05 and at 23:50.", "18:05"),
+        ("150/90", "120/80, later 148/92.", "148/92"),
+        ("every 8 hours", "Every 6 hours.", "Every 6 hours"),
+    ],
+)
+def test_the_nearest_value_is_of_the_same_family_of_units(said: str, story: str, nearest: str | None) -> None:
+    (found,) = unsupported_values(Output(summary=said), story)
+    assert found.nearest == nearest
 
 
 @pytest.mark.parametrize("narrative", [None, "", " \n"])
