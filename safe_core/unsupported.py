@@ -20,6 +20,8 @@ from safe_core.outputs import Output
 from safe_core.sides import Side, sides_in
 from safe_core.told_values import Placed, Told, UnsupportedKind, told_by
 
+__all__ = ["UNSUPPORTED_KINDS", "Unsupported", "UnsupportedKind", "unsupported_document", "unsupported_values"]
+
 UNSUPPORTED_KINDS: tuple[UnsupportedKind, ...] = get_args(UnsupportedKind)
 """The narrative does not have the value at all; or it has it, but says it of another thing."""
 
