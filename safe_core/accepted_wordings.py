@@ -7,6 +7,7 @@ from safe_core.matching_rule import normalise
 from safe_core.outputs import Output
 from safe_core.policy import Criterion
 from safe_core.scoring import READ
+from safe_core.scripts import is_within_word
 
 KEY: Final = "accepted_wordings"
 """Where a test case has them, beside its expectations."""
@@ -40,13 +41,21 @@ def is_accepted(
 ) -> bool:
     """Tell whether what a criterion reads of an output has an accepted wording of a term, by the matching rule.
 
-    A wording that is there counts only if it is not denied: "SOB" stands in "Denies SOB.", too.
+    A wording that is there counts only between edges of words ("MI" is in "mild", too), and if it is not denied: "SOB"
+    is also in "Denies SOB.".
     """
     if not accepted or criterion == "AH":
         return False
     wordings = list(wordings_of(accepted, term))
     text = READ[criterion](output) if wordings else ""
-    return any(normalise(wording) in text and not is_denied(wording) for wording in wordings)
+    return any(_has_words(text, normalise(wording)) and not is_denied(wording) for wording in wordings)
+
+
+def _has_words(text: str, wording: str) -> bool:
+    at = text.find(wording)
+    while at >= 0 and (is_within_word(text, at) or is_within_word(text, at + len(wording))):
+        at = text.find(wording, at + 1)
+    return at >= 0
 
 
 def merged(several: Iterable[Accepted]) -> Accepted:

@@ -4,6 +4,7 @@ contract.md, "Near violations". Terms and questions are compared after folding. 
 a cheap test comes first: places are looked for only if a form of a term, or a word of it, is in the questions at all.
 """
 
+import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ _MOST_FORMS = 64  # of a term
 _MOST_WORDS = 24  # of a term in other words; for each stretch of it, the lexicon is asked
 _APART = "\0"
 """Between two questions: no term goes from one to the next."""
+_EDGES = frozenset(("", " ", "\t", "\n", "\r", "\u00a0", _APART))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,9 @@ def near_violations(forbidden: tuple[str, ...], used: Sequence[str], questions: 
 
 def _may_have(forms: "_Forms", text: str) -> bool:
     """Tell, at the cost of a search, whether a text may have one of the forms: mostly not."""
+    if _may_be_emphasised(text):
+        folded = fold(text)
+        return any(each in folded for each in forms.all)
     if not text.isascii():
         for usual, plain in _USUAL:
             text = text.replace(usual, plain)
@@ -96,10 +101,18 @@ _USUAL = (("’", "'"), ("‘", "'"), ("–", "-"), ("—", "-"), ("\u00a0", " "
 """What models write otherwise than ASCII most often."""
 
 
+_MOST_LETTERS = 8_192  # a few hundred are in use
+
+
 class _Letters(dict[int, str]):
-    """By code point: its compatibility form in lower case; a space for what only parts words; "" for what is unseen."""
+    """By code point: its compatibility form in lower case; a space for what only parts words; "" for what is unseen.
+
+    A text in many scripts, or of garbage, cannot fill the memory: what is known of too many is forgotten.
+    """
 
     def __missing__(self, code: int) -> str:
+        if len(self) >= _MOST_LETTERS:
+            self.clear()
         character = chr(code)
         self[code] = folded = "" if _is_unseen(character) else _decomposed(character)
         return folded
@@ -121,11 +134,31 @@ _letters = _Letters()
 
 
 def fold(text: str) -> str:
-    """Give a text without letter case, Unicode forms and unseen characters.
+    """Give a text without letter case, Unicode forms, unseen characters and the signs of Markdown's emphasis.
 
     White space, hyphens and apostrophes, one or several, are one space; there is none at the ends.
     """
-    return " ".join(text.translate(_letters).split())
+    plain = _EMPHASIS.sub(_kept, text) if _may_be_emphasised(text) else text
+    return " ".join(plain.translate(_letters).split())
+
+
+_EMPHASIS = re.compile(r"[*_]+")
+
+
+def _may_be_emphasised(text: str) -> bool:
+    return "*" in text or "_" in text
+
+
+def _kept(signs: re.Match[str]) -> str:
+    """Give what is left of asterisks and underscores: nothing of those that Markdown takes for emphasis.
+
+    Between spaces they are no emphasis, nor are underscores within a word.
+    """
+    start, end = signs.span()
+    before, after = signs.string[max(0, start - 1) : start], signs.string[end : end + 1]
+    is_alone = before in _EDGES and after in _EDGES
+    is_within = before.isalnum() and after.isalnum() and "_" in signs[0]
+    return signs[0] if is_alone or is_within else ""
 
 
 class _Spelled:
@@ -133,7 +166,12 @@ class _Spelled:
 
     def __init__(self, question: str) -> None:
         letters, places = [" "], [0]
+        dropped = {
+            place for signs in _EMPHASIS.finditer(question) if not _kept(signs) for place in range(*signs.span())
+        }
         for place, character in enumerate(question):
+            if place in dropped:
+                continue
             for letter in _letters[ord(character)]:
                 if letter != " " or letters[-1] != " ":
                     letters.append(letter)

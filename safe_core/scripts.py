@@ -16,3 +16,19 @@ _UNSPACED: Final = re.compile(f"[{UNSPACED}]")
 def is_letter_of_spaced_word(character: str) -> bool:
     """Tell whether a character belongs to a word or number that ends only where another character stands."""
     return character.isalnum() and not _UNSPACED.match(character)
+
+
+_NUMBER_SIGNS = ".,:"  # between two digits they make one number
+
+
+def is_within_word(text: str, at: int) -> bool:
+    """Tell whether no word ends at a place: letters or digits are on both sides, or "2.|5", "12|:45"."""
+    if not 0 < at < len(text):
+        return False
+    before, after = text[at - 1], text[at]
+    if is_letter_of_spaced_word(before) and is_letter_of_spaced_word(after):
+        return True
+    inside_number = (text[at - 2 : at - 1] if before in _NUMBER_SIGNS else before, after)
+    if before not in _NUMBER_SIGNS:
+        inside_number = (before, text[at + 1 : at + 2] if after in _NUMBER_SIGNS else "")
+    return all(side.isdecimal() for side in inside_number)

@@ -30,6 +30,26 @@ def test_a_term_is_accepted_where_its_criterion_finds_one_of_its_wordings(
     assert not is_accepted(ACCEPTED, criterion, term, output, lambda _: True)
 
 
+@pytest.mark.parametrize(
+    ("wording", "text", "accepted"),
+    [
+        ("MI", "Mild pain, then an MI.", True),
+        ("MI", "Mild pain.", False),
+        ("MI", "Admitted with pain; amiodarone.", False),
+        ("5 mg", "Takes 2.5 mg.", False),
+        ("5 mg", "Takes 5 mg.", True),
+        ("5 mg", "Takes 5 mg/day.", True),
+        ("at 12", "At 12:45.", False),
+        ("follow up", "Follow upright posture.", False),
+        ("(SOB)", "Dyspnoea(SOB)now.", True),  # it has its edges itself
+        ("発熱", "患者は発熱あり", True),  # no spaces between words
+    ],
+)
+def test_a_wording_counts_only_between_edges_of_words(wording: str, text: str, *, accepted: bool) -> None:
+    found = is_accepted((("term", (wording,)),), "CR", "term", Output(summary=text), lambda _: False)
+    assert found is accepted
+
+
 def test_an_accepted_miss_keeps_its_answers_and_asks_for_nothing() -> None:
     expectations = Expectations(("short of breath", "fever"), (), ("short of breath",))
     output = Output(("SOB at night",), "No fever.")

@@ -25,6 +25,13 @@ EVASIONS = [
     ("delay-related harm", "Any delay \u2013 related harm?", "delay \u2013 related harm"),  # a dash between spaces
     ("at fault", "Was anyone at\ufe0f fault?", "at\ufe0f fault"),  # a variation selector
     ("Stra\u00dfe", "Which STRASSE\u200b?", "STRASSE"),  # both cases of a letter that is two
+    # emphasis of Markdown
+    ("medication error", "Was it a medication **error**?", "medication **error"),
+    ("medication error", "Was it a **medication** *error*?", "medication** *error"),
+    ("medication error", "Was it a medication _**error**_?", "medication _**error"),
+    ("medication error", "Was it a __medication__\nerror?", "medication__\nerror"),
+    ("negligence", "Was it negli**gence**?", "negli**gence"),
+    ("at fault", "* Who was at *fault*?", "at *fault"),
 ]  # fmt: skip
 
 
@@ -63,6 +70,13 @@ def test_a_word_that_the_lexicon_calls_the_same_is_told(term: str, question: str
         ("fever", "Was he afebrile?"),  # the opposite
         ("negligence", "Was anybody negligent?"),  # another form of the word
         ("-", "Was a follow-up planned?"),  # nothing is left of it
+        ("**", "Was **this** planned?"),
+        ("negligence", "Is _negli_gence a word?"),  # no emphasis
+        ("at fault", "Was at_fault set?"),
+        ("medication error", "Any\nmedication\n* error\n* fall"),  # the bullet of a list
+        ("medication error", "Was it a medication/error?"),  # one or the other
+        ("sub-standard", "Was it substandard?"),  # and the other way round:
+        ("substandard", "Was it sub-standard, or sub standard?"),
     ],
 )
 def test_what_is_another_text_is_not_told(term: str, question: str) -> None:
