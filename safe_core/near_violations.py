@@ -210,7 +210,7 @@ class _Forms(NamedTuple):
     anchors: list[str]
 
 
-@lru_cache(maxsize=4096)  # the lists of most test cases are the same
+@lru_cache(maxsize=1024)  # the lists of most test cases are the same; 32 KiB for one of eight terms
 def _forms_of(terms: tuple[str, ...]) -> _Forms:
     by_term = {term: [*dict.fromkeys(filter(None, islice(_written(fold(term)), _MOST_FORMS)))] for term in terms}
     forms = [*dict.fromkeys(form for own in by_term.values() for form in own)]

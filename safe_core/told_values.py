@@ -47,7 +47,6 @@ _BEFORE, _BEHIND = 60, 30  # characters around a value that may say what it is o
 _SENTENCE_END: Final = re.compile(r"[.?!]\s|\n|\]")
 
 
-@lru_cache(maxsize=1024)
 def _around(text: str, start: int, end: int) -> frozenset[str]:
     head, tail = text[max(0, start - _BEFORE) : start], text[end : end + _BEHIND]
     head = head[max((found.end() for found in _SENTENCE_END.finditer(head)), default=0) :]
@@ -224,7 +223,7 @@ class Told(NamedTuple):
         return self.text[best.start : best.end] if best else None
 
 
-@lru_cache(maxsize=64)  # several outputs are made from one narrative
+@lru_cache(maxsize=16)  # several outputs are made from one narrative
 def told_by(narrative: str) -> Told:
     """Read what a narrative tells."""
     facts = [unit.fact for unit in units_of(narrative, MAX_WORDS) if unit.fact is not None]

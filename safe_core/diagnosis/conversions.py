@@ -27,10 +27,14 @@ _MOST_DEGREES_OFF: Final = Fraction(1, 5)
 
 
 def is_converted(one: "Value", other: "Value") -> bool:
-    """Tell whether two values of one sort may be the same measurement in two units."""
+    """Tell whether two values of one sort may be the same measurement in two units, or its sizes in another order."""
     scales = {one.scale, other.scale}
     if one.bound != other.bound or ".." in one.canonical + other.canonical:
         return False
+    if one.kind == other.kind == "dimensions":
+        return len(scales) == 1 and sorted(one.canonical.split(" x ")) == sorted(other.canonical.split(" x "))
+    if scales == {"share", "bare"} and one.kind != "date" != other.kind:
+        return _is_share(*((one, other) if one.scale == "share" else (other, one)))
     if scales <= {"duration", "age"}:
         return _is_as_said(one, other) or _is_as_said(other, one)
     if len(scales) > 1 or not (scales <= _ROUNDED or scales == {"temperature"}):
@@ -40,10 +44,20 @@ def is_converted(one: "Value", other: "Value") -> bool:
     return abs(left - right) <= most and _is_other_unit(one, other) and (_rounds(one, right) or _rounds(other, left))
 
 
+def is_either_order(one: "Value", other: "Value") -> bool:
+    """Tell whether two dates in digits are one if month and day change places: 12/03/2020 and 03/12/2020."""
+    return one.kind == other.kind == "date" and one.other == other.canonical != ""
+
+
 def is_temperature(number: Fraction, degrees: Fraction) -> bool:
     """Tell whether a number without a unit, in either one, is a temperature in degrees Celsius, rounded."""
     celsius = number if number < 45 else (number - 32) * Fraction(5, 9)
     return abs(celsius - degrees) <= _step(number) / 2
+
+
+def _is_share(share: "Value", part: "Value") -> bool:
+    percent, written = Fraction(share.canonical), Fraction(part.canonical)
+    return 0 < written <= 1 and abs(written * 100 - percent) <= _step(percent) / 2
 
 
 def _is_as_said(long: "Value", short: "Value") -> bool:

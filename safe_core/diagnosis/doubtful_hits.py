@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any, Literal, NamedTuple, get_args
 
 from safe_core.diagnosis.alignment import term_of
+from safe_core.diagnosis.conversions import is_either_order
 from safe_core.diagnosis.diagnosis_types import Passage
 from safe_core.diagnosis.joined_text import JoinedText
 from safe_core.diagnosis.lexicon import rows
@@ -233,7 +234,7 @@ def _has_other_value(own: Sequence[Fact], near: Sequence[Fact], told: Sequence[F
 
 def _are_rivals(one: Fact, other: Fact) -> bool:
     if one.value is not None and other.value is not None:
-        return rival(one.value, other.value)
+        return rival(one.value, other.value) and not is_either_order(one.value, other.value)
     kind = _graded().get(one.key)
     return kind is not None and kind == _graded().get(other.key) and one.key != other.key
 

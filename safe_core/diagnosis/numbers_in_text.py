@@ -732,13 +732,14 @@ def same(a: Value, b: Value) -> bool:
 def rival(a: Value, b: Value) -> bool:
     """Tell whether two values answer the same question otherwise, so that not both can be true.
 
-    What says less ("<5" beside 3, a range around the other value, "TID" beside "every 8 hours") is no rival; nor is
-    about the same number in another period ("4 attacks a month", "once a week").
+    What says less ("<5" beside 3, ">90" beside "at least 90", a range around the other value, "TID" beside "every 8
+    hours") is no rival; nor is what may be the same in another unit, nor about the same number in another period ("4
+    attacks a month", "once a week").
     """
     if same(a, b) or not _is_one_question(a, b) or is_converted(a, b):
         return False
     is_one_number = a.amount == b.amount if a.kind == b.kind == "frequency" else a.canonical == b.canonical
-    if is_one_number and "" in {a.bound, b.bound}:
+    if is_one_number and ("" in {a.bound, b.bound} or a.bound[0] == b.bound[0]):
         return False
     left, right = _reach(a), _reach(b)
     if left is None or right is None:

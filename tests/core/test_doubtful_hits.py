@@ -20,6 +20,51 @@ def in_summary(term: str, summary: str, narrative: str | None = None) -> tuple[D
     return said(Expectations(must_contain_phrases=(term,)), Output(summary=summary), narrative)
 
 
+# ─── equal values ───
+
+EQUAL = [
+    ("38.4 °C", "101.1 °F"),
+    ("37", "98.6 °F"),
+    ("70 kg", "154 lb"),
+    ("5'10\"", "178 cm"),
+    ("1 L", "1,000 mL"),
+    ("for 18 months", "for 1.5 years"),
+    ("for 3/52", "for 3 weeks"),
+    ("one month", "four weeks"),
+    ("on 12/03/2020", "on 12 March 2020"),
+    ("on 12/03/2020", "on 03/12/2020"),
+    ("14", "14/15"),
+    ("0.4", "40%"),
+    ("two thirds", "67%"),
+    ("9 mm x 7 mm", "7 x 9 mm"),
+    ("at least 90", "over 90"),
+    ("three times a day", "8-hourly"),
+]
+OTHER = [
+    ("38.4 °C", "102.1 °F"),
+    ("70 kg", "164 lb"),
+    ("for 18 months", "for 2.5 years"),
+    ("for 3/52", "for 4 weeks"),
+    ("one month", "five weeks"),
+    ("on 12/03/2020", "on 13 March 2020"),
+    ("0.4", "50%"),
+    ("9 mm x 7 mm", "8 x 9 mm"),
+    ("at least 90", "over 80"),
+    ("at least 90", "at most 90"),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), [*EQUAL, *(pair[::-1] for pair in EQUAL)])
+def test_an_equal_value_is_no_other_one(one: str, other: str) -> None:
+    assert in_summary("fever", f"Seen with fever {one} today.", f"Seen with fever {other} today.") == ()
+
+
+@pytest.mark.parametrize(("one", "other"), [*OTHER, *(pair[::-1] for pair in OTHER)])
+def test_a_value_that_is_not_equal_in_another_unit_is_another_one(one: str, other: str) -> None:
+    (hit,) = in_summary("fever", f"Seen with fever {one} today.", f"Seen with fever {other} today.")
+    assert hit.kind == "other_value"
+
+
 # ─── planted sentences ───
 
 
