@@ -60,6 +60,9 @@ class Once(Generic[_Key, _Entry]):
         self.table[key] = entry
 
 
+_SIDES = frozenset(("left", "right"))
+
+
 @cache
 def same() -> Mapping[Phrase, Reading]:
     """Give, by the stems of a phrase, how it is read where another says the same."""
@@ -68,7 +71,10 @@ def same() -> Mapping[Phrase, Reading]:
     for line, (canonical, *variants) in rows("same"):
         is_denied = canonical.startswith("no ")
         reading = Reading(stems(canonical.removeprefix("no ")), is_denied)
-        for variant in variants if is_denied else (canonical, *variants):
+        is_side = (
+            len(reading.keys) > 1 and reading.keys[0] in _SIDES
+        )  # in full, a side is a fact with a place of its own
+        for variant in variants if is_denied or is_side else (canonical, *variants):
             if stems(variant) != reading.keys or not is_denied:
                 found.add(stems(variant), reading, first.setdefault(canonical, line) if variant == canonical else line)
     for line, (kind, *drugs) in rows("rival"):
