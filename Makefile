@@ -58,6 +58,7 @@ test: $(VENV)/.dev ## all tests, including those with a real broker
 tools: ## what the tests of alerts, chart and image run (Debian's packages need root where they are missing)
 	@bash tests/monitoring/tools.sh || echo "NOT INSTALLED: the tests that need Prometheus will be skipped" >&2
 	@bash tests/charts/tools.sh || echo "NOT INSTALLED: the tests of the chart and of the Dockerfile will be skipped" >&2
+	@bash tests/api/tools.sh || echo "NOT INSTALLED: the tests of import safe_scorer from its wheel will be skipped" >&2
 	@bash tests/github/tools.sh || echo "NOT INSTALLED: the tests of the GitHub Action will be skipped" >&2
 	@bash tests/pages/tools.sh || echo "NOT INSTALLED: the tests of pages in a browser will be skipped" >&2
 	@bash tests/image/tools.sh || echo "NOT INSTALLED: the test that builds the image will be skipped" >&2
@@ -100,6 +101,7 @@ lock: $(UV) ## update the lock files
 	$(LOCK) pyproject.toml --group build --extra opentelemetry --constraints requirements-dev.lock -o requirements-image.lock
 	echo uv | $(LOCK) - -o requirements-uv.lock
 	$(LOCK) tests/charts/tools.in -o tests/charts/tools.lock
+	$(LOCK) tests/api/api.in --constraints requirements-dev.lock -o tests/api/api.lock
 	$(LOCK) tests/github/act.in -o tests/github/act.lock
 	$(LOCK) bench/peers/quix.in -o bench/peers/quix.lock
 	$(LOCK) tests/charts/helm.in --no-deps -o tests/charts/helm.lock

@@ -61,6 +61,7 @@ ELSEWHERE = {
     "CONTRIBUTING.md": ("Makefile", "the targets of make"),
     "docs/tutorials/kafka.md": ("tests/broker/test_tutorial.py", "needs a broker"),
     "docs/how-to/subscribe.md": ("tests/broker/test_downstream_examples.py", "needs a broker"),
+    "docs/how-to/python.md": ("tests/api/test_python_api.py", "needs an environment of its own"),
     "docs/how-to/dead-letters.md": ("tests/broker/test_dead_letters.py", "needs a broker"),
     "docs/how-to/install.md": ("tests/charts/test_documentation.py", "needs a registry and a cluster"),
     "docs/how-to/operate.md": ("tests/broker/test_operation.py", "needs a broker"),
@@ -153,13 +154,6 @@ def test_the_commands_of_a_page_print_what_it_shows(walk: Walk, tmp_path: Path) 
 def test_what_is_said_of_a_command_is_said_of_one_that_a_page_has() -> None:
     lines = {line for walk in WALKS.values() for block in blocks_of(walk.text) for line in lines_of(block)}
     assert set(SAID) <= lines
-
-
-def test_the_program_in_python_runs(tmp_path: Path) -> None:
-    [program] = [block for block in blocks_of(text_of(f"{HOW_TO}/score-files.md")) if block.language == "python"]
-    (tmp_path / "program.py").write_text(program.text, encoding="utf-8")
-    done = shell(f'"{sys.executable}" program.py', tmp_path)
-    assert (done.returncode, done.stdout[:5]) == (0, "Pass ")
 
 
 def test_pictures_are_there() -> None:
