@@ -23,6 +23,9 @@ FailOn = Literal["fail", "review", "never"]
 _COUNTED_BY: Final[Mapping[FailOn, tuple[str, ...]]] = {"fail": ("fail",), "review": ("fail", "review"), "never": ()}
 
 
+_NO_CONDITION: Final = "no condition was set (--fail-on never, no --min-pass-rate)"
+
+
 @dataclass(frozen=True, slots=True)
 class Decision:
     """Whether the gate is passed, and the line that says which rule decided."""
@@ -32,7 +35,7 @@ class Decision:
 
     @classmethod
     def by(cls, rules: Iterable[tuple[bool, str]], note: str | None = None) -> Self:
-        """Decide by rules, each with whether it holds and what it says; all must hold.
+        """Decide by rules, each with whether it holds and what it says; all must hold, and none passes nothing.
 
         A `note`, which decides nothing, comes last, unless a rule says the same.
         """
@@ -42,7 +45,8 @@ class Decision:
         lines = failed or [line for _, line in told]
         has_note = note is not None and not any(line.startswith(note) for line in lines)
         noted = f". Note: {note}" if has_note else ""
-        return cls(not failed, f"gate {'NOT passed' if failed else 'passed'}: {'; '.join(lines)}{noted}")
+        how = "" if not told else " NOT passed" if failed else " passed"
+        return cls(not failed, f"gate{how}: {'; '.join(lines) or _NO_CONDITION}{noted}")
 
 
 def _check_fraction(given: str, number: float, percent: str = "80 percent is 0.8") -> None:
@@ -247,8 +251,7 @@ class Gate:
         summary = report["summary"]
         rules = [rule for rule in (self._by_rate(summary), self._by_label(summary)) if rule is not None]
         rules += [condition.decide(report, place) for condition in self.conditions]
-        none = (True, "no condition was set (--fail-on never, no --min-pass-rate)")
-        return Decision.by(rules or [none], nothing_to_check(report))
+        return Decision.by(rules, nothing_to_check(report))
 
     def _by_rate(self, summary: Mapping[str, Any]) -> tuple[bool, str] | None:
         if self.min_pass_rate is None:

@@ -170,8 +170,6 @@ DECISIONS: list[tuple[Gate, dict[str, Any], bool, str]] = [
     (Gate(None, "review"), summary(2, 1, 0), False, "1 Review among 3 cases (--fail-on review)"),
     (Gate(None, "review"), summary(0, 0, 1), False, "1 Fail among 1 case (--fail-on review)"),
     (Gate(None, "review"), summary(2, 1, 3), False, "3 Fail and 1 Review among 6 cases (--fail-on review)"),
-    # nothing is asked for
-    (Gate(None, "never"), summary(0, 0, 3), True, "no condition was set (--fail-on never, no --min-pass-rate)"),
     # both must hold, and both are said where they do
     (
         Gate(0.5, "fail"),
@@ -265,6 +263,11 @@ DECISIONS_BY_BOUND: list[tuple[Gate, dict[str, Any], bool, str]] = [
 @pytest.mark.parametrize(("gate", "of", "passed", "why"), [*DECISIONS, *DECISIONS_BY_BOUND])
 def test_the_gate_decides_and_says_by_which_rule(gate: Gate, of: dict[str, Any], passed: bool, why: str) -> None:
     assert decided(gate, of) == Decision(passed, f"gate {'passed' if passed else 'NOT passed'}: {why}")
+
+
+def test_a_gate_without_a_condition_says_so_and_not_that_anything_passed() -> None:
+    line = "gate: no condition was set (--fail-on never, no --min-pass-rate)"
+    assert decided(Gate(None, "never"), summary(0, 0, 3)) == Decision(passed=True, line=line)
 
 
 @given(st.integers(1, 10**9).flatmap(lambda total: st.tuples(st.integers(1, total), st.just(total))))
