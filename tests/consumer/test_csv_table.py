@@ -13,7 +13,7 @@ from consumer.exit_codes import EXIT_OK
 from consumer.offline.destinations import Destination, check_writable
 from consumer.offline.pages.csv_tables import CASES, render_csv, render_terms
 from consumer.offline.scored_run import Explanation, ScoredRun
-from safe_core import Expectations, Output
+from safe_core import UNKNOWN_ARCHETYPE, Expectations, Output
 from safe_core.diagnosis import DoubtfulHit, Passage, diagnose
 from tests.support.case_files import a_case, answer, write_batch, write_report
 from tests.support.golden import matches_golden
@@ -100,8 +100,8 @@ def test_an_empty_output_is_told_from_a_missing_one(output: Output | None, said:
     assert row_of("fever", output=output)["output"] == said
 
 
-def test_no_archetype_is_an_empty_cell() -> None:
-    assert row_of("fever", archetype=None)["archetype"] == ""
+def test_no_archetype_is_the_group_that_every_page_and_every_report_counts_it_in() -> None:
+    assert row_of("fever", archetype=None)["archetype"] == UNKNOWN_ARCHETYPE
 
 
 CELLS = [

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from consumer.offline.scored_run import CaseLine, ScoredRun
 from consumer.text import printable, quoted
-from safe_core import Criterion
+from safe_core import UNKNOWN_ARCHETYPE, Criterion
 from safe_core.diagnosis import Miss, miss_document
 from safe_core.lenient_scores import RECALLED
 from safe_core.near_violations import near_document
@@ -74,7 +74,7 @@ def cell(text: str) -> str:
 
 
 def _named(case: CaseLine) -> Iterator[str]:
-    yield from map(cell, (case.batch_id, case.test_id, case.archetype or ""))
+    yield from map(cell, (case.batch_id, case.test_id, case.archetype or UNKNOWN_ARCHETYPE))
     yield case.label
 
 
