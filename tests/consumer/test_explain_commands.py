@@ -238,6 +238,13 @@ def test_the_ceiling_goes_by_the_rules_in_force() -> None:
     assert score("--explain", "--config", "lax.json")["ceiling"]["pass"] == 3
 
 
+def test_the_ceiling_is_said_before_the_cases() -> None:
+    score("--explain", "-o", "page.md", "-o", "page.html")
+    sentence = "Ceiling: at most 1 of 3 cases would pass even if each output were a copy of its narrative."
+    for name, cases in (("page.md", "\n## "), ("page.html", "<main>")):
+        assert sentence in Path(name).read_text(encoding="utf-8").partition(cases)[0], name
+
+
 def test_every_page_tells_the_kind_and_the_place_of_a_miss(capsys: pytest.CaptureFixture[str]) -> None:
     score("--explain", "--verbose", "-o", "page.md", "-o", "page.xml")
     told = r"prompt: only in part, signals\[0\], characters \d+ to \d+; output: part; narrative: supported"

@@ -6,7 +6,6 @@ import os
 import shutil
 import struct
 import zlib
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,7 @@ from consumer.offline.review import Review
 from consumer.offline.review_server import served
 from consumer.offline.triage import TriageRequest
 from safe_core import DEFAULT_POLICY
-from tests.conftest import missing
-from tests.support.browser import Browser, BrowserMissingError, Tab, browser
+from tests.support.browser import Browser, Tab
 from tests.support.case_files import a_case, answer, write_batch, write_report
 from tests.support.node import node_project
 
@@ -30,15 +28,6 @@ OUTPUT = {
     "summary": "Warm left hand.",
     "followup_questions": [],
 }
-
-
-@pytest.fixture
-async def chrome(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Browser]:
-    try:
-        async with browser(tmp_path_factory.mktemp("profile")) as started:
-            yield started
-    except BrowserMissingError as error:
-        missing(str(error))
 
 
 @pytest.fixture

@@ -27,7 +27,6 @@ from consumer.offline.pages.miss_wording import (
 from consumer.offline.pages.quotes import SideBySide, side_by_side
 from consumer.offline.scored_run import CaseLine, Explanation, ScoredRun
 from safe_core import UNKNOWN_ARCHETYPE
-from safe_core.ceiling import Ceiling
 from safe_core.diagnosis import NARRATIVE_SAYS, OUTPUT_SAYS, VERDICTS
 
 
@@ -41,7 +40,7 @@ def render_html(run: ScoredRun) -> str:
         "report.js",
         run=run,
         report=report,
-        ceiling=Ceiling.parse(report["ceiling"]).sentence if "ceiling" in report else None,
+        ceiling=report_content.ceiling(report),
         filters=_filters(run),
         unsupported_heading=UNSUPPORTED,
         unsupported_in_words=unsupported_in_words,

@@ -64,10 +64,12 @@ def _top(run: ScoredRun) -> str:
     """Give what is never left out."""
     report, summary = run.report, run.report["summary"]
     total, counts = summary["total_cases"], [summary[label.lower()] for label in LABELS]
+    ceiling = content.ceiling(report)
     parts = [
         f"{mark('report')}\n# SAFE v0: concern {literal(report['concern_id'])}, batch {literal(report['batch_id'])}\n",
         f"{_verdict(run)}\n",
         *([f"Gate: {literal(run.decision)}\n"] if run.decision is not None else []),
+        *([f"Ceiling: {ceiling}.\n"] if ceiling else []),
         table_head("Cases", "Pass", "Review", "Fail", texts=0)
         + table_row(str(total), *(f"{count} ({percent(count / total)})" for count in counts)),
         f"{BRACKETS} {content.confidentiality('report')}\n",

@@ -21,6 +21,7 @@ from consumer.offline.pages.numbers import mean_score, ranged, rate_of, score
 from consumer.offline.scored_run import CaseLine, Explanation, Judged, Outcome, ScoredRun
 from consumer.text import count_of
 from safe_core import CRITERIA, DEFAULT_POLICY, Criterion, Label, Policy
+from safe_core.ceiling import Ceiling
 from safe_core.diagnosis import DoubtfulHit, Kind
 from safe_core.lenient_scores import Recall
 from safe_core.near_violations import NearViolation
@@ -165,6 +166,11 @@ def a_few(texts: Sequence[str], most: int) -> str:
     """Give a {} for each of the first texts of a sentence, and how many more there are."""
     more = f" and {len(texts) - most} more" if len(texts) > most else ""
     return ", ".join(["{}"] * min(len(texts), most)) + more
+
+
+def ceiling(report: Mapping[str, Any]) -> str | None:
+    """Say what copies of the narratives would reach, where the report has it: no prompt can do better."""
+    return Ceiling.parse(report["ceiling"]).sentence if "ceiling" in report else None
 
 
 def worth_knowing(run: ScoredRun) -> Iterator[Sentence]:

@@ -24,11 +24,26 @@
     count.value = `${shown} of ${cases.length} cases shown`;
   };
 
+  // What is chosen is in the address: a link to it, and a page that is loaded again, show the same cases.
+  const fields = Array.from(filters.elements).filter(({ name }) => name);
+
+  const keep = () => {
+    const chosen = fields.map(({ name, value }) => [name, value.trim()]).filter(([, value]) => value);
+    const address = chosen.length ? `#${new URLSearchParams(chosen)}` : location.pathname + location.search;
+    history.replaceState(null, "", address);
+  };
+
+  const restore = () => {
+    const chosen = new URLSearchParams(location.hash.slice(1));
+    for (const field of fields) if (chosen.has(field.name)) field.value = chosen.get(field.name);
+    apply();
+  };
+
   const openNamed = () => {
     const named = document.getElementById(location.hash.slice(1));
     if (!named?.matches("details.case")) return;
     if (named.hidden) {
-      filters.reset();
+      for (const field of fields) field.value = "";
       apply();
     }
     named.open = true;
@@ -39,14 +54,22 @@
     for (const { node } of cases) if (!node.hidden) node.open = open;
   };
 
-  filters.addEventListener("input", apply);
-  filters.addEventListener("reset", () => setTimeout(apply)); // once the fields are empty
+  const change = () => {
+    apply();
+    keep();
+  };
+
+  filters.addEventListener("input", change);
+  filters.addEventListener("reset", () => setTimeout(change)); // once the fields are empty
   filters.addEventListener("submit", (event) => event.preventDefault());
   document.getElementById("open-all").addEventListener("click", () => setOpen(true));
   document.getElementById("close-all").addEventListener("click", () => setOpen(false));
-  addEventListener("hashchange", openNamed);
+  addEventListener("hashchange", () => {
+    restore();
+    openNamed();
+  });
   addEventListener("pageshow", apply); // a browser may fill in the fields of an earlier visit
   filters.hidden = false;
-  apply();
+  restore();
   openNamed();
 })();
