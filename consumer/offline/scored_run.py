@@ -4,7 +4,7 @@ Every format is made from this alone, so that all of them say the same.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -43,9 +43,10 @@ class CaseLine:
     """One scored test case; `answered` is False where no output stood for it, and it was scored as an empty one.
 
     `doubtful` are the found terms that the text may not mean (contract.md, "Doubtful hits"), `near` the forbidden ones
-    that a question has in another form ("Near violations"), `not_asked_for` the fields of its output that the model was
-    not asked for ("Failed generations"), `lenient` what the output says of its terms, word for word or not ("Lenient
-    recall"), `unsupported` the values that the narrative does not have ("Unsupported values").
+    that a question has in another form ("Near violations"), `avoided` the forbidden ones that no question has word for
+    word, `not_asked_for` the fields of its output that the model was not asked for ("Failed generations"), `lenient`
+    what the output says of its terms, word for word or not ("Lenient recall"), `unsupported` the values that the
+    narrative does not have ("Unsupported values").
     """
 
     batch_id: str
@@ -56,6 +57,7 @@ class CaseLine:
     doubtful: tuple[DoubtfulHit, ...] = ()
     not_asked_for: frozenset[OutputField] = frozenset()
     near: tuple[NearViolation, ...] = ()
+    avoided: tuple[str, ...] = ()
     lenient: Lenient | None = None
     unsupported: tuple[Unsupported, ...] = ()
 
@@ -108,6 +110,11 @@ class CaseLine:
             Judged(criterion, getattr(self.row.scores, criterion), getattr(self.rules.thresholds, criterion))
             for criterion in CRITERIA
         )
+
+
+def avoided_terms(forbidden: Iterable[str], used: Collection[str]) -> tuple[str, ...]:
+    """Give the forbidden terms that no question has, in their order."""
+    return tuple(term for term in forbidden if term not in used)
 
 
 def lenient_report(cases: Iterable[CaseLine]) -> dict[str, Any]:

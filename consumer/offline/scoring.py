@@ -18,7 +18,7 @@ from consumer.offline.explanations import NO_EXPECTATIONS, explained
 from consumer.offline.many_diagnoses import Question
 from consumer.offline.narratives import Narratives
 from consumer.offline.newest_events import DatedEvent, NewestEvents
-from consumer.offline.scored_run import CaseLine, ScoredRun, lenient_report
+from consumer.offline.scored_run import CaseLine, ScoredRun, avoided_terms, lenient_report
 from consumer.offline.selection import Answers, SelectedCase, Selection
 from consumer.offline.unanswering import Unanswering, without_output
 from consumer.terminal import NO_BAR, Bar
@@ -451,17 +451,20 @@ class Scoring:
 
     def _line(self, test_id: str, selected: SelectedCase) -> CaseLine:
         answer = self._standing.get(test_id)
+        forbidden = selected.test_case.expectations.forbidden_terms
         if answer is not None:
             row = self._fold.row(test_id)
+            avoided = avoided_terms(forbidden, row.details.ah_violations)
             return CaseLine(
                 selected.batch_id, test_id, row, answer.rules, answered=True, doubtful=answer.read.doubtful,
-                not_asked_for=answer.not_asked_for, near=answer.near, lenient=answer.read.lenient,
+                not_asked_for=answer.not_asked_for, near=answer.near, avoided=avoided, lenient=answer.read.lenient,
                 unsupported=answer.read.unsupported,
             )  # fmt: skip
         row, rules = self._row(selected, None)
         self._fold.offer(test_id, row)
         lenient = beside_scores(EMPTY_OUTPUT, None, row.details).lenient if self._reads else None
-        return CaseLine(selected.batch_id, test_id, row, rules, answered=False, lenient=lenient)
+        avoided = avoided_terms(forbidden, ())
+        return CaseLine(selected.batch_id, test_id, row, rules, answered=False, avoided=avoided, lenient=lenient)
 
     def _refuse_twice(self) -> None:
         twice = self._answered_twice()

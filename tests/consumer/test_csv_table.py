@@ -2,6 +2,7 @@
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from consumer.exit_codes import EXIT_OK
 from consumer.offline.destinations import Destination, check_writable
 from consumer.offline.pages.csv_tables import CASES, render_csv, render_terms
 from consumer.offline.scored_run import Explanation, ScoredRun
-from safe_core import UNKNOWN_ARCHETYPE, Expectations, Output
+from safe_core import CRITERIA, UNKNOWN_ARCHETYPE, Expectations, Output
 from safe_core.diagnosis import DoubtfulHit, Passage, diagnose
 from tests.support.case_files import a_case, answer, write_batch, write_report
 from tests.support.golden import matches_golden
@@ -181,6 +182,19 @@ def test_the_terms_are_those_of_the_cases() -> None:
                 if (row["test_id"], row["criterion"], row["outcome"]) == (case["test_id"], criterion, outcome)
             ]
             assert "; ".join(listed) == case[column]
+
+
+def test_each_term_of_a_case_has_a_row_also_one_that_was_avoided() -> None:
+    run = scored_run(SMALL)
+    listed = Counter(
+        (row["batch_id"], row["test_id"], row["criterion"])
+        for row in rows(render_terms(run))
+        if row["outcome"] in {"found", "missing", "used", "avoided"}
+    )
+    for case in rows(render_csv(run)):
+        for criterion in CRITERIA:
+            assert listed[case["batch_id"], case["test_id"], criterion] == int(case[f"{criterion}_terms"]), case
+    assert any(row["outcome"] == "avoided" for row in rows(render_terms(run)))
 
 
 def test_a_byte_order_mark_goes_before_a_table_where_it_is_asked_for(

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from consumer.offline.scored_run import CaseLine, ScoredRun, lenient_report
+from consumer.offline.scored_run import CaseLine, ScoredRun, avoided_terms, lenient_report
 from safe_core import (
     DEFAULT_POLICY,
     EMPTY_OUTPUT,
@@ -60,7 +60,11 @@ def scored_run(
         fold.offer(sample.test_id, row)
         _, lenient = beside_scores(sample.output or EMPTY_OUTPUT, None, judged.details)
         answered = sample.output is not None
-        cases.append(CaseLine(sample.batch_id, sample.test_id, row, rules, answered=answered, lenient=lenient))
+        avoided = avoided_terms(sample.expectations.forbidden_terms, row.details.ah_violations)
+        line = CaseLine(
+            sample.batch_id, sample.test_id, row, rules, answered=answered, avoided=avoided, lenient=lenient
+        )
+        cases.append(line)
     batches = sorted({sample.batch_id for sample in samples})
     report: dict[str, Any] = build_report(
         fold,

@@ -1,4 +1,4 @@
-"""Tables for a spreadsheet (RFC 4180): a row for each case, or for each term that was found, missed or used."""
+"""Tables for a spreadsheet (RFC 4180): a row for each case, or for each term of each case."""
 
 import csv
 import io
@@ -51,7 +51,7 @@ def render_csv(run: ScoredRun) -> str:
 
 
 def render_terms(run: ScoredRun) -> str:
-    """Give the rows in the order of the report's cases and their lists; forbidden terms only if a question has them."""
+    """Give the rows in the order of the report's cases and their lists; forbidden terms that were avoided are last."""
     concern_id = cell(run.report["concern_id"])
     return csv_text([TERMS, *((concern_id, *row) for case in run.cases for row in _of_terms(run, case))])
 
@@ -109,7 +109,7 @@ def _of_terms(run: ScoredRun, case: CaseLine) -> Iterator[tuple[str, ...]]:
     told = () if explanation is None else explanation.diagnosis.misses
     misses: dict[tuple[Criterion, str], Miss] = {(miss.criterion, miss.term): miss for miss in told}
     doubtful = {(hit.criterion, hit.term): hit.kind for hit in case.doubtful}
-    for criterion, outcome, terms in case.outcomes:
+    for criterion, outcome, terms in (*case.outcomes, ("AH", "avoided", case.avoided)):
         for term in terms:
             miss = misses.get((criterion, term)) if outcome == "missing" else None
             doubt = doubtful.get((criterion, term), "") if outcome != "missing" else ""
