@@ -205,7 +205,7 @@ def test_a_contradiction_is_the_outputs_and_another_field_the_prompts(capsys: py
     printed = capsys.readouterr().out
     assert "prompt AC  severe\n" in printed
     assert (
-        "ask for it in the right field. It is word for word in followup_questions[0]; AC checks the summary." in printed
+        "ask for it in the right field. It is word for word in question 1; AC checks the summary." in printed
     )
     assert 'waited 2 hours for a bed"; the term and the narrative say "12 hours".' in printed
 
@@ -300,12 +300,12 @@ def test_markdown_lists_violations_and_doubtful_hits(capsys: pytest.CaptureFixtu
     explain("-f", "markdown")
     bullets = [line for line in capsys.readouterr().out.splitlines() if line.startswith("- ")]
     denied, inside, *used = bullets
-    at = "followup_questions[0], characters"
-    assert denied.startswith("- **doubt** CR `signs of sepsis`: `signals[0], characters 3 to 18`. The text denies it;")
-    assert inside == f"- **doubt** AH `ho`: `{at} 1 to 3`. It is found only inside a longer word or number."
+    at = "question 1, characters"
+    assert denied.startswith("- **doubt** CR `signs of sepsis`: `signal 1, characters 4 to 18`. The text denies it;")
+    assert inside == f"- **doubt** AH `ho`: `{at} 2 to 3`. It is found only inside a longer word or number."
     assert used == [
-        f"- **used** AH `blame`: `{at} 10 to 15`.",
-        f"- **used** AH `ho`: `{at} 1 to 3`. It appears only inside longer words, and may not be meant.",
+        f"- **used** AH `blame`: `{at} 11 to 15`.",
+        f"- **used** AH `ho`: `{at} 2 to 3`. It appears only inside longer words, and may not be meant.",
     ]
 
 

@@ -247,7 +247,7 @@ def test_the_ceiling_is_said_before_the_cases() -> None:
 
 def test_every_page_tells_the_kind_and_the_place_of_a_miss(capsys: pytest.CaptureFixture[str]) -> None:
     score("--explain", "--verbose", "-o", "page.md", "-o", "page.xml")
-    told = r"prompt: only in part, signals\[0\], characters \d+ to \d+; output: part; narrative: supported"
+    told = r"prompt: only in part, signal 1, characters \d+ to \d+; output: part; narrative: supported"
     pages = [Path(name).read_text(encoding="utf-8") for name in ("page.md", "page.xml")]
     assert all(re.search(told, page) for page in (*pages, capsys.readouterr().out))
 

@@ -153,7 +153,7 @@ def test_a_case_that_passes_has_nothing_to_explain_but_where_its_terms_stand() -
     text = piped(SMALL[0], narrative=None)
     assert "Missed" not in text
     assert "Forbidden" not in text
-    assert '"a lactate of 4.1 mmol/L"\n    where      signals[0], characters 0 to 23\n' in text
+    assert '"a lactate of 4.1 mmol/L"\n    where      signal 1, characters 1 to 23\n' in text
 
 
 @pytest.mark.parametrize(("sample", "said"), [(SMALL[4], "FAIL  (empty output)"), (SMALL[5], "FAIL  (no output)")])
@@ -203,8 +203,8 @@ DETAILS = {
         'The narrative says "She denies shortness of breath".',
         "See the narrative, {narrative}.",
     ),
-    "in another field": ("It is word for word in signals[0]; AC checks the summary.",) * 2,
-    "in another field, not given": ("It is word for word in signals[0]; AC checks the summary.",) * 2,
+    "in another field": ("It is word for word in signal 1; AC checks the summary.",) * 2,
+    "in another field, not given": ("It is word for word in signal 1; AC checks the summary.",) * 2,
     "left out": ("", ""),
     "never given": ("", ""),
     "case contradicts narrative": (
@@ -230,7 +230,7 @@ DETAILS = {
 def named_places(miss: Miss) -> dict[str, str]:
     """Name the places of a miss: the output's first, the one that contradicts, the narrative's."""
     output = [place_of(each.passage) for each in miss.evidence if each.passage]
-    narrative = [f"characters {each.start} to {each.end}" for each in miss.evidence if each.side == "narrative"]
+    narrative = [f"characters {each.start + 1} to {each.end}" for each in miss.evidence if each.side == "narrative"]
     return {"first": "".join(output[:1]), "output": "".join(output[-1:]), "narrative": "".join(narrative)}
 
 
@@ -404,7 +404,7 @@ def test_scorecard_and_page_tell_the_kinds_of_the_misses() -> None:
     page = render_markdown(run)
     assert f"- {answers}\n- Why terms were missed: {said}.\n" in page
     assert (
-        "`the delay was due to the lack of a free bed` (term: small words or endings differ, signals[1], "
-        "characters 0 to 35; output: said; narrative: supported), `seen by Dr Amsel at"
+        "`the delay was due to the lack of a free bed` (term: small words or endings differ, signal 2, "
+        "characters 1 to 35; output: said; narrative: supported), `seen by Dr Amsel at"
     ) in page
     assert "; output: absent; narrative: silent)" in page

@@ -348,13 +348,13 @@ def test_each_miss_is_explained_and_what_the_test_case_must_change_comes_first()
     unknown = case.index("Missed: ask for it in the prompt (prompt) AC prompt not there a GCS of 14")
     known = case.index("(output) CR output value differs arrived at 08:30 on Saturday")
     assert alien < unknown < known
-    assert "signals[0], characters 3 to 31, 96% alike" in case
-    assert 'signals[0], characters 3 to 31; the term and the narrative say "08:30"' in case
+    assert "signal 1, characters 4 to 31, 96% alike" in case
+    assert 'signal 1, characters 4 to 31; the term and the narrative say "08:30"' in case
     assert (
         "answers output: said; narrative: partly in other words row said (share: 1000 of 1000; remedy: accept" in case
     )
     assert "The test case has no narrative, so SAFE cannot tell whether the model was told this" in case
-    assert "followup_questions[0], characters 8 to 10" in case
+    assert "question 1, characters 9 to 10" in case
     assert "It appears only inside longer words, and may not be meant." in case
 
 
@@ -400,7 +400,7 @@ def test_text_that_is_asked_for_stands_below_the_term_with_the_differences_marke
 def test_the_nearest_passage_of_a_term_that_is_not_there_is_no_find() -> None:
     nearest = Miss("AC", "a GCS of 14", "absent", "yes", Passage("summary", None, 0, 7), 31.0, "prompt", row="left out")
     page = Page(render_html(explained(shows_text=True, why=Diagnosis((nearest,), ()))))
-    assert "expected a GCS of 14 nearest Nothing where summary, characters 0 to 7" in page.case("S12-001")
+    assert "expected a GCS of 14 nearest Nothing where summary, characters 1 to 7" in page.case("S12-001")
     assert page.marked == [*LEGEND, ("mark", "Nothing")]
 
 

@@ -83,6 +83,7 @@ def test_a_table_has_them(capsys: pytest.CaptureFixture[str]) -> None:
     score("-o", "report.terms.csv")
     rows = [*csv.DictReader(io.StringIO(Path("report.terms.csv").read_text()))]
     told = [(row["term"], row["outcome"], row["kind"], row["element"]) for row in rows if row["test_id"] == "A"]
+    told = [row for row in told if row[1] != "avoided"]
     assert told == [("at fault", "near", "spelling", "0"), ("fever", "near", "synonym", "1")]
 
 

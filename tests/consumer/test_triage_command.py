@@ -372,7 +372,7 @@ def test_the_words_to_compare_with_a_term_are_quoted_only_if_asked_for(
         assert all("text" not in each for each in json.loads(told)["proposals"])
         assert words in [each["text"] for each in json.loads(quoting)["proposals"]]
     else:
-        assert ("signals[0], characters 0 to 24" in told, "signals[0], characters" in quoting) == (True, False)
+        assert ("signal 1, characters 1 to 24" in told, "signal 1, characters" in quoting) == (True, False)
     assert words not in capsys.readouterr().err
 
 

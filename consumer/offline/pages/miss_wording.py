@@ -173,9 +173,7 @@ def _places(miss: Miss, side: Literal["output", "narrative"], quoted: Explanatio
     places = [each for each in miss.evidence if each.side == side]
     if quoted is not None:
         return [f'"{quotes.on_one_line(quotes.evidence_text(quoted, each))}"' for each in places]
-    return [
-        quotes.place_of(each.passage) if each.passage else f"characters {each.start} to {each.end}" for each in places
-    ]
+    return [quotes.place_of(each.passage) if each.passage else quotes.characters_of(each) for each in places]
 
 
 def _listed(words: Iterable[str]) -> str:

@@ -19,6 +19,9 @@ Stretch = tuple[int, int]
 """Start and end of a part of a text, in characters; the end is not included."""
 
 
+_ONE_OF: Final = {"signals": "signal", "followup_questions": "question"}
+
+
 def element_of(output: Output, passage: Passage) -> str:
     """Give the whole element that contains a passage."""
     if passage.field == "summary":
@@ -40,13 +43,18 @@ def text_of(output: Output, passage: Passage) -> str:
 
 
 def element_name(passage: Passage) -> str:
-    """Name the element that holds a passage, as "signals[1]" or "summary", which has no elements."""
-    return passage.field if passage.element is None else f"{passage.field}[{passage.element}]"
+    """Name the element that holds a passage as people count, "signal 2" or "summary", which has no elements."""
+    return passage.field if passage.element is None else f"{_ONE_OF[passage.field]} {passage.element + 1}"
 
 
 def place_of(passage: Passage) -> str:
-    """Say where a passage is, as "signals[1], characters 0 to 19"."""
-    return f"{element_name(passage)}, characters {passage.start} to {passage.end}"
+    """Say where a passage is, as "signal 2, characters 1 to 19"."""
+    return f"{element_name(passage)}, {characters_of(passage)}"
+
+
+def characters_of(place: Passage | Evidence) -> str:
+    """Say which characters of its element or of the narrative a place has, the first one being 1."""
+    return f"characters {place.start + 1} to {place.end}"
 
 
 def nearest_in(narrative: str, terms: Sequence[str]) -> Mapping[str, Passage]:
