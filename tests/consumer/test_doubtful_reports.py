@@ -204,9 +204,7 @@ def test_a_contradiction_is_the_outputs_and_another_field_the_prompts(capsys: py
     explain("--test", "B")
     printed = capsys.readouterr().out
     assert "prompt AC  severe\n" in printed
-    assert (
-        "ask for it in the right field. It is word for word in question 1; AC checks the summary." in printed
-    )
+    assert "ask for it in the right field. It is word for word in question 1; AC checks the summary." in printed
     assert 'waited 2 hours for a bed"; the term and the narrative say "12 hours".' in printed
 
 
