@@ -14,7 +14,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -89,13 +89,13 @@ def go_through(door: str, folder: Path) -> list[str]:
     commands = [block.text for block in blocks if block.language == "bash"]
     shown = [line.rstrip() for block in blocks if block.language == "text" for line in block.text.splitlines() if line]
     *first, last = commands
-    if not first:
-        printed = finished(last, folder)
-    else:  # the first one runs on in a terminal of its own
-        with started(first[0], folder) as background:
-            read(background, [STILL_RUNNING])
-            with started(last, folder) as foreground:
-                printed = read(foreground, shown)
+    with ExitStack() as terminals:
+        for command in first:
+            if "--keep" in command:  # it runs on in a terminal of its own
+                read(terminals.enter_context(started(command, folder)), [STILL_RUNNING])
+            else:
+                finished(command, folder)
+        printed = read(terminals.enter_context(started(last, folder)), shown)
     return [line for line in shown if line not in printed]
 
 
