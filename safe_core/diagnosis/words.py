@@ -117,10 +117,11 @@ _ABBREVIATIONS = {
 def stem(folded: str) -> str:
     """Give what the inflections of a word have in common: light, and only for English.
 
-    Of an abbreviation, only the plural is one: "sobbing" is not "SOB".
+    Of an abbreviation, only the plural is one: "sobbing" is not "SOB", nor is "rules" the "RUL" of a lung, but "sobbed"
+    and "ruled".
     """
     found = _stem(folded)
-    return folded if found in _ABBREVIATIONS and folded not in {found, f"{found}s"} else found
+    return f"{found}-" if found in _ABBREVIATIONS and folded not in {found, f"{found}s"} else found
 
 
 def _stem(folded: str) -> str:

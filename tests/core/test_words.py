@@ -63,6 +63,8 @@ def test_no_more_words_are_cut_than_asked_for() -> None:
         ("unavailable", "unavailability"),
         ("visible", "visibility"),
         ("child", "children"),
+        ("ruled", "rules"),  # their ends are no endings of RUL
+        ("SOB".lower(), "sobs"),
     ],
 )
 def test_inflections_of_a_word_have_one_stem(one: str, other: str) -> None:
@@ -73,6 +75,8 @@ def test_inflections_of_a_word_have_one_stem(one: str, other: str) -> None:
     ("one", "other"),
     [
         ("hypotension", "hypertension"),
+        ("sob", "sobbing"),  # an abbreviation
+        ("rul", "ruled"),
         ("abduction", "adduction"),
         ("pulse", "pulseless"),
         ("ulna", "ulnar"),
