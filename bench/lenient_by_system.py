@@ -2,7 +2,7 @@
 
 python -m bench.lenient_by_system
 
-A miss counts as recalled if its label, or SAFE's answer, is `said`; what was found counts on both sides and is left out.
+A miss counts as recalled if its label, or SAFE's answer, is `said`; what was found is left out.
 The interval is that of the labels' share, by encounter: the misses of one note are no independent observations.
 """
 
@@ -50,9 +50,8 @@ def main() -> None:
         share = sum(each.by_safe for each in of) / len(of)
         labelled = sum(each.by_label for each in of) / len(of)
         inside = "inside" if low <= share <= high else "OUTSIDE"
-        print(
-            f"{system:12} {len(of):3} misses; labels {labelled:.2f} ({low:.2f} to {high:.2f}); SAFE {share:.2f} {inside}"
-        )
+        said = f"labels {labelled:.2f} ({low:.2f} to {high:.2f}); SAFE {share:.2f}, {inside}"
+        print(f"{system:12} {len(of):3} misses; {said}")
 
 
 if __name__ == "__main__":
