@@ -37,6 +37,7 @@ NO_RELATIONS = ("forms", "units", "turned", "usage")
 
 def lexicon_of(monkeypatch: pytest.MonkeyPatch, relation: str, *lines: str, **others: tuple[str, ...]) -> None:
     """Let some relations have these lines and no others; what says the same is without drugs, unless they are given."""
+    relations.known(), relations.drugs()  # what a reader of these lines asks for on its way is remembered for all tests
     told = {"rival": (), **others, relation: lines} if relation == "same" else {**others, relation: lines}
     cells = {
         name: [(f"{name}.tsv:{number}", tuple(line.split("\t"))) for number, line in enumerate(own, 1)]
