@@ -166,9 +166,8 @@ def _folder(cases: Given, scratch: Path) -> Path:
     """Give the folder of test cases; those in memory are written into one."""
     if isinstance(cases, str | Path):
         return Path(cases)
-    (scratch / "cases").mkdir()
-    (scratch / "cases" / "cases.json").write_text(json.dumps({"test_cases": [*cases]}), encoding="utf-8")
-    return scratch / "cases"
+    (scratch / "cases.json").write_text(json.dumps({"test_cases": [*cases]}), encoding="utf-8")
+    return scratch
 
 
 def _files(outputs: Given | Sequence[str | Path], scratch: Path) -> Sequence[Path]:
@@ -182,10 +181,9 @@ def _files(outputs: Given | Sequence[str | Path], scratch: Path) -> Sequence[Pat
 
 
 def _case(concern: str, result: Document) -> Case:
-    told = {name: result.get(name) for name in Case._fields}  # what has the same name in a report
-    lenient = result.get("lenient") or {}
-    marks = {"CR_lenient": lenient.get("CR"), "AC_lenient": lenient.get("AC")}
-    return Case(**told | result["scores"] | marks | {"concern_id": concern})
+    marks = {f"{name}_lenient": share for name, share in (result.get("lenient") or {}).items()}
+    told = {**result, **result["scores"], **marks, "concern_id": concern}
+    return Case._make(map(told.get, Case._fields))
 
 
 def _terms(concern: str, result: Document, forbidden: Sequence[str] | None) -> Iterator[Term]:
