@@ -27,7 +27,7 @@ def main() -> int:
     page = "\n".join([_mark(), *pages])
     (folder / "summary.md").write_text(page, encoding="utf-8")
     _append("GITHUB_STEP_SUMMARY", page if len(page.encode()) <= _STEP_SUMMARY_BYTES else pages[0])
-    _append("GITHUB_OUTPUT", f"exit-code={code}\n")
+    _append("GITHUB_OUTPUT", f"exit-code={code}\nreport={folder / 'report.json'}\n")
     return 0
 
 

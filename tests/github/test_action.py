@@ -191,7 +191,9 @@ def scored(folder: Path, **changes: str) -> tuple[int, str, str]:
     script = [sys.executable, str(PROJECT / "clients/github/score.py")]
     done = subprocess.run(script, env=os.environ | given | changes, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    code = int((folder / "output").read_text(encoding="utf-8").removeprefix("exit-code="))
+    put_out = dict(line.split("=", 1) for line in (folder / "output").read_text(encoding="utf-8").splitlines())
+    assert put_out.keys() == ACTION["outputs"].keys()
+    code = int(put_out["exit-code"])
     page = (folder / "r" / "summary.md").read_text(encoding="utf-8")
     assert (folder / "summary").read_text(encoding="utf-8") == page
     return code, page, done.stdout + done.stderr
