@@ -255,6 +255,39 @@ def test_a_receiving_example_prints_every_result_and_nothing_that_was_aborted(
         assert [line for line in printed if line.startswith(f"{batch.batch_id} ")] == in_order
 
 
+@pytest.mark.broker
+def test_every_report_comes_in_order_and_again_where_the_handler_has_failed(finished: Site, typescript: Users) -> None:
+    source = """
+        const { Kafka, logLevel } = require('kafkajs');
+        const { onReport } = require('safe-scorer');
+        const [server, topic, groupId, wanted] = JSON.parse(process.argv[1]);
+        const kafka = new Kafka({ brokers: [server], logLevel: logLevel.NOTHING });
+        (async () => {
+          const seen = [];
+          let [failures, all] = [0, undefined];
+          const enough = new Promise((resolve) => (all = resolve));
+          const reports = await onReport(kafka, { groupId, topic }, ({ batch_id, summary }, { id, source }) => {
+            if (failures++ === 0) throw new Error('once');
+            seen.push([batch_id, id, source, summary]);
+            if (seen.length === wanted) all();
+          });
+          await enough;
+          await reports.stop();
+          await reports.finished;
+          console.log(JSON.stringify(seen));
+        })();
+    """
+    reports = _events(finished, "report")
+    given = [finished.outside.bootstrap_servers, finished.topics.report, f"g{uuid.uuid4().hex[:10]}", len(reports)]
+    seen = json.loads(run(typescript.root, str(typescript.nodes["22"]), "-e", source, json.dumps(given)).stdout)
+    for batch in BATCHES:
+        assert [each for each in seen if each[0] == batch.batch_id] == [
+            [batch.batch_id, record.header("ce_id"), record.header("ce_source"), record.json()["summary"]]
+            for record in reports
+            if record.json()["batch_id"] == batch.batch_id
+        ]
+
+
 # --- the package, without a broker ------------------------------------------------------------------------------------
 
 
