@@ -1,8 +1,9 @@
 """Other wordings of required terms that people accept: they move no score (contract.md, "Accepted wordings")."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Final
+from typing import Final, TypeGuard
 
+from safe_core.expectations import term_problem
 from safe_core.matching_rule import normalise
 from safe_core.outputs import Output
 from safe_core.policy import Criterion
@@ -22,13 +23,16 @@ def accepted_in(case: Mapping[object, object]) -> Accepted:
     if not isinstance(written, Mapping):
         return ()
     read = (
-        (term, tuple(filter(_is_text, texts if isinstance(texts, list) else ()))) for term, texts in written.items()
+        (term, tuple(filter(is_wording, texts if isinstance(texts, list) else ())))
+        for term, texts in written.items()
+        if is_wording(term)
     )
     return tuple((term, texts) for term, texts in read if texts)
 
 
-def _is_text(wording: object) -> bool:
-    return isinstance(wording, str) and bool(normalise(wording))
+def is_wording(wording: object) -> TypeGuard[str]:
+    """Tell whether something may be a wording: what may be a term."""
+    return isinstance(wording, str) and term_problem(wording) is None
 
 
 def wordings_of(accepted: Accepted, term: str) -> Iterator[str]:

@@ -44,7 +44,7 @@ class Expectations:
             raise InvalidExpectations(f"expectations hold more than {MAX_TERMS} terms")
         for terms, (section, name) in zip(self.lists, PLACES.values(), strict=True):
             for position, term in enumerate(terms):
-                if problem := _term_problem(term):
+                if problem := term_problem(term):
                     raise InvalidExpectations(f"{section}.{name}[{position}] {problem}")
 
     @classmethod
@@ -131,7 +131,8 @@ def _terms(document: Mapping[object, object], section: str, name: str) -> tuple[
     return tuple(terms)
 
 
-def _term_problem(term: object) -> str | None:
+def term_problem(term: object) -> str | None:
+    """Say why something can be no term, None if it can be one."""
     if not isinstance(term, str):
         return "is not a string"
     if not normalise(term):

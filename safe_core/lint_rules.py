@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final, Literal, NamedTuple, get_args
 
-from safe_core.accepted_wordings import KEY
+from safe_core.accepted_wordings import KEY, is_wording
 from safe_core.case_keys import unread_keys, within
 from safe_core.diagnosis.alignment import KEPT, align, term_of
 from safe_core.diagnosis.reading import read
-from safe_core.expectations import PLACES
+from safe_core.expectations import PLACES, term_problem
 from safe_core.matching_rule import normalise, which_occur
 from safe_core.narrative_digests import InvalidDigest, narrative_of, stated_digest
 from safe_core.policy import CRITERIA, UNKNOWN_ARCHETYPE, Criterion
@@ -221,14 +221,27 @@ def _wordings(case: WrittenCase) -> Iterator[Finding]:
         if normalise(term) not in required:
             yield case.finding("wording_of_no_term", f'"{term}" is not a required term of the case', KEY, term)
             continue
-        if not isinstance(texts, list) or any(not isinstance(text, str) or not normalise(text) for text in texts):
-            sentence = f'"{term}" has more than a list of texts that are not blank; what is none is not accepted'
-            yield case.finding("malformed_wordings", sentence, KEY, term)
+        if problem := _problem_of_wordings(texts):
+            yield case.finding("malformed_wordings", f'"{term}" {problem}', KEY, term)
         for text in texts if isinstance(texts, list) else ():
-            if isinstance(text, str) and normalise(text) and (lacking := facts_lacking(term, text)):
+            if is_wording(text) and (lacking := facts_lacking(term, text)):
                 told = ", ".join(f'"{each}"' for each in lacking)
                 sentence = f'"{text}" is accepted for "{term}", but does not say {told}'
                 yield case.finding("wording_lacks_fact", sentence, KEY, text)
+
+
+def _problem_of_wordings(texts: object) -> str | None:
+    """Say which of the wordings of a term are none, None if all can be accepted."""
+    if not isinstance(texts, list):
+        return 'has no list of texts, so nothing is accepted for it: write ["...", "..."]'
+    told = [f"[{number}] {problem}" for number, text in enumerate(texts) if (problem := term_problem(text))]
+    if not told:
+        return None
+    more = f" and {len(told) - _NAMED} more" if len(told) > _NAMED else ""
+    return f"has wordings that are not accepted: {', '.join(told[:_NAMED])}{more}"
+
+
+_NAMED: Final = 5
 
 
 def facts_lacking(term: str, wording: str) -> list[str]:

@@ -48,11 +48,16 @@ def unsupported_values(output: Output, narrative: str | None) -> tuple[Unsupport
 
     Questions claim nothing. They are in the order of the output.
     """
-    if not narrative or not narrative.strip() or len(narrative) > _LONGEST:
+    if narrative is None or not can_be_checked(narrative):
         return ()
     told = told_by(narrative)
     texts = [text for text in texts_of(output) if text.field != "followup_questions" and len(text.text) <= _LONGEST]
     return tuple(islice((found for text in texts for found in _of_text(text, told)), _MOST_TOLD))
+
+
+def can_be_checked(narrative: str | None) -> bool:
+    """Tell whether values can be compared with a narrative: there is one, of a length that is read."""
+    return bool(narrative and narrative.strip()) and len(narrative or "") <= _LONGEST
 
 
 _LONGEST: Final = (

@@ -152,7 +152,8 @@ def publish_cases_(
 ) -> int:
     """Copy test cases from batch files to their topic: new and changed ones are sent, deleted ones are removed.
 
-    All changes of a batch take effect together. Only the fields that scoring reads are sent, not the narrative.
+    All changes of a batch take effect together. Only the fields that scoring reads are sent, with
+    accepted wordings, but not the narrative.
 
     Examples:
 

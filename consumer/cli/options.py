@@ -115,9 +115,19 @@ MaxFailedGenerations = Annotated[int | None, _at_most("failed generations (cases
 MaxVacuous = Annotated[int | None, _at_most("cases with nothing at all to check")]
 MaxMismatches = Annotated[int | None, _at_most("outputs made from another narrative than that of their test case")]
 MaxNearViolations = Annotated[
-    int | None, _at_most("near violations (forbidden terms that a question has in another form)")
+    int | None,
+    _at_most(
+        "near violations (forbidden terms that a question has in another form), or if no case has both a forbidden "
+        "term and a question"
+    ),
 ]
-MaxUnsupported = Annotated[int | None, _at_most("values that an output has and its narrative does not")]
+MaxUnsupported = Annotated[
+    int | None,
+    _at_most(
+        "values that an output has and its narrative does not, or if no output could be checked, because no narrative "
+        "is known"
+    ),
+]
 MaxDoubtful = Annotated[
     int | None, _at_most("doubtful hits (terms that were found, but that the text may not really state)")
 ]

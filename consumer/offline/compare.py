@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 
 from consumer.errors import ConfigurationError
 from consumer.offline.scored_run import RANKS
-from consumer.offline.stored_report import StoredResult, StoredResults, checked_summary, part_of
+from consumer.offline.stored_report import LISTED, Listed, StoredResult, StoredResults, checked_summary, part_of
 from consumer.text import count_of, natural_order, printable
 from safe_core import CRITERIA, LABELS, Criterion, Label, Scores
 from safe_core.decimals import compare_decimals
@@ -31,7 +31,7 @@ Reason = Literal["not_in_report", "no_output", "failed_generation", "input_misma
 
 _REASONS: Final[tuple[Reason, ...]] = get_args(Reason)
 
-Respect = Literal["labels", "composites", "lenient", "terms"]
+Respect = Literal["labels", "composites", "lenient", "terms", "near_violations", "unsupported"]
 """In what cases may have got better or worse; of two that say as much, the first is named."""
 
 
@@ -80,6 +80,21 @@ class TermChange(NamedTuple):
     won: tuple[str, ...]
 
 
+class ListChange(NamedTuple):
+    """What both reports list of a case beside its scores, and what of it is new or gone."""
+
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+
+    @property
+    def new(self) -> tuple[str, ...]:
+        return without(self.after, self.before)
+
+    @property
+    def gone(self) -> tuple[str, ...]:
+        return without(self.before, self.after)
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """One judged test case, as both reports have it."""
@@ -99,18 +114,26 @@ class Change:
         return self.step or compare_decimals(self.after.scores.composite, self.before.scores.composite)
 
     def direction_of(self, respect: Respect) -> int:
-        """Whether it got better (above 0) or worse (below 0) in some respect; 0 of lenient recall that is not known."""
+        """Whether it got better (above 0) or worse (below 0) in some respect; 0 where a report does not tell of it."""
         if respect == "labels":
             return self.step
         if respect == "composites":
             return compare_decimals(self.after.scores.composite, self.before.scores.composite)
         if respect == "terms":
             return sum(len(change.won) - len(change.lost) for change in self.terms if change.criterion != "AH")
+        if respect != "lenient":
+            listed = self.listed(respect)
+            return 0 if listed is None else len(listed.before) - len(listed.after)
         before, after = self.before.recalled, self.after.recalled
         if before is None or after is None:
             return 0
         # As shares of the terms that each run requires; whole numbers, so that equal ones are equal.
         return after * sum(self.before.required) - before * sum(self.after.required)
+
+    def listed(self, what: Listed) -> ListChange | None:
+        """Give what both reports list of it; None where one of them does not tell."""
+        before, after = self.before.listed(what), self.after.listed(what)
+        return None if before is None or after is None else ListChange(before, after)
 
     @property
     def has_lenient(self) -> bool:
@@ -138,7 +161,7 @@ class Change:
         changes = (
             TermChange("CR", _within(new.CR.missing, old.CR.found), _within(new.CR.found, old.CR.missing)),
             TermChange(
-                "AH", _without(new.AH.violations, old.AH.violations), _without(old.AH.violations, new.AH.violations)
+                "AH", without(new.AH.violations, old.AH.violations), without(old.AH.violations, new.AH.violations)
             ),
             TermChange("AC", _within(new.AC.missing, old.AC.found), _within(new.AC.found, old.AC.missing)),
         )
@@ -181,7 +204,8 @@ def _within(terms: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
     return tuple(term for term in terms if term in known)
 
 
-def _without(terms: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
+def without(terms: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
+    """Give the terms that are not among others, in their order."""
     known = set(others)
     return tuple(term for term in terms if term not in known)
 
@@ -269,6 +293,23 @@ class Mean(NamedTuple):
     new: float
 
 
+class ListTotals(NamedTuple):
+    """What is listed of the judged cases of which both reports tell: how many cases, what is listed, what changed."""
+
+    cases: int
+    base: int
+    new: int
+    changed: Sequence[tuple[Change, ListChange]]
+
+    def document(self) -> dict[str, Any]:
+        """Give its entry in the JSON."""
+        changed = [
+            {"test_id": case.test_id, "batch_id": case.batch_id, "new": list(each.new), "gone": list(each.gone)}
+            for case, each in self.changed
+        ]
+        return {**self._asdict(), "changed": changed}
+
+
 @dataclass(frozen=True)
 class Comparison:
     """Two reports side by side: the judged `cases`, and the others; both by batch, then in the order of the reports.
@@ -328,7 +369,7 @@ class Comparison:
     @cached_property
     def tests(self) -> tuple[CaseTest, ...]:
         """The respects that both reports tell of, each with its sign test over the judged cases."""
-        respects = [each for each in get_args(Respect) if each != "lenient" or self.has_lenient]
+        respects = [each for each in get_args(Respect) if self._tells(each)]
         directions = [[case.direction_of(respect) for case in self.cases] for respect in respects]
         splits = [(sum(each > 0 for each in row), sum(each < 0 for each in row)) for row in directions]
         return tuple(
@@ -336,10 +377,32 @@ class Comparison:
             for respect, split, p in zip(respects, splits, holm(splits), strict=True)
         )
 
+    def _tells(self, respect: Respect) -> bool:
+        """Whether both reports tell of a respect; of what is listed, for any judged case."""
+        return self.has_lenient if respect == "lenient" else respect not in LISTED or self.listed[respect] is not None
+
     @property
     def change(self) -> CaseTest | None:
-        """The strongest of the changes beyond chance, None if there is none."""
-        return min((test for test in self.tests if test.is_beyond_chance), key=lambda test: test.p, default=None)
+        """The strongest of the changes beyond chance, None if there is none.
+
+        If near violations or unsupported values rose beyond chance, nothing that got better is named before them.
+        """
+        beyond = [test for test in self.tests if test.is_beyond_chance]
+        worse = [test for test in beyond if test.is_worse]
+        is_bought = any(test.respect in LISTED for test in worse)
+        return min(worse if is_bought else beyond, key=lambda test: test.p, default=None)
+
+    @cached_property
+    def listed(self) -> Mapping[Listed, ListTotals | None]:
+        """What the judged cases list beside their scores; None where no case tells of it in both reports."""
+        return {what: self._listed(what) for what in LISTED}
+
+    def _listed(self, what: Listed) -> ListTotals | None:
+        told = [(case, each) for case in self.cases if (each := case.listed(what)) is not None]
+        if not told:
+            return None
+        base, new = sum(len(each.before) for _, each in told), sum(len(each.after) for _, each in told)
+        return ListTotals(len(told), base, new, [(case, each) for case, each in told if each.new or each.gone])
 
     @cached_property
     def means(self) -> list[Mean]:
@@ -378,6 +441,7 @@ class Comparison:
             "change": None if self.change is None else self.change.respect,
             "tests": [test._asdict() for test in self.tests],
             "means": [mean._asdict() for mean in self.means],
+            **{what: None if each is None else each.document() for what, each in self.listed.items()},
             "not_judged": [
                 {"test_id": case.test_id, "side": case.side, "reason": case.reason} for case in self.not_judged
             ],

@@ -49,7 +49,7 @@ from consumer.wire.input_event import InputEvent, InputRules, decode
 from safe_core import EMPTY_OUTPUT, LABELS, MAX_ID_LENGTH, Label, Policy, TestCase, judged_by, kind_of, prepare
 from safe_core.diagnosis import diagnose
 from safe_core.lenient import beside_scores
-from safe_core.unsupported import unsupported_values
+from safe_core.unsupported import can_be_checked, unsupported_values
 
 _FROM_TOPIC_SECONDS: Final = 30.0
 _NAMED: Final = 50
@@ -243,6 +243,7 @@ def explain_record(settings: Settings, policy: Policy, source: Coordinates, test
         event.batch_id, event.test_id, row, rules, answered=True, doubtful=doubtful,
         not_asked_for=kind.not_asked_for, lenient=lenient,
         near=near_in(prepare(found.expectations), row, event.output), unsupported=unsupported_values(said, own),
+        has_checked_values=can_be_checked(own),
     )  # fmt: skip
     print_explanation(case, explanation, result_console())
     return EXIT_OK

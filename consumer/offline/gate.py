@@ -70,6 +70,7 @@ class _Kind(NamedTuple):
     With `names`, the option takes one of them before its bound, which is a lower one; without, it takes the highest
     count that is allowed. `read` gets the report's name and field for its errors, then what the field holds. `compare`
     tells how the number stands to its bound: a pass rate is one division, but a mean is rounded several times.
+    `checks` tells of how many cases or outputs a count could be taken: a count of none of them is no count.
     """
 
     field: str
@@ -77,6 +78,39 @@ class _Kind(NamedTuple):
     said: str
     names: tuple[str, ...] = ()
     compare: Callable[[_Number, _Number], int] = _as_they_are
+    checks: "_Checks | None" = None
+
+
+class _Checks(NamedTuple):
+    """How many cases or outputs could be checked, and how many not; and what to say if not all, or none could.
+
+    `of` is given what counts a field of the report.
+    """
+
+    of: Callable[[Callable[[str], _Number]], tuple[_Number, _Number]]
+    some: str
+    none: str
+
+
+def _compared(count: Callable[[str], _Number]) -> tuple[_Number, _Number]:
+    return count("unsupported.checked"), count("unsupported.unchecked")
+
+
+def _asked(count: Callable[[str], _Number]) -> tuple[_Number, _Number]:
+    vacuous = count("vacuous.AH")
+    return count("summary.total_cases") - vacuous, vacuous
+
+
+_COMPARED: Final = _Checks(
+    _compared,
+    "{} of {} outputs could not be checked: no narrative of the case is known that they were made from",
+    "no output could be checked, because no narrative is known that it was made from",
+)
+_ASKED: Final = _Checks(
+    _asked,
+    "{} of {} cases had nothing to check: no forbidden term is listed, or the output has no question",
+    "no case could be checked, because none has both a forbidden term and a question",
+)
 
 
 def _count(place: str, field: str, found: object) -> _Number:
@@ -98,8 +132,10 @@ _KINDS: Final[Mapping[str, _Kind]] = {
     "--max-failed-generations": _Kind("failed_generations", _count, "failed generation{s}"),
     "--max-vacuous": _Kind("vacuous.all", _count, "case{s} with nothing at all to check"),
     "--max-mismatches": _Kind("input_mismatches", _count, "output{s} made from another narrative"),
-    "--max-near-violations": _Kind("near_violations", _count, "near violation{s}"),
-    "--max-unsupported": _Kind("unsupported.nowhere", _count, "value{s} that the narrative does not have"),
+    "--max-near-violations": _Kind("near_violations", _count, "near violation{s}", checks=_ASKED),
+    "--max-unsupported": _Kind(
+        "unsupported.nowhere", _count, "value{s} that the narrative does not have", checks=_COMPARED
+    ),
     "--max-doubtful": _Kind("doubtful_hits", _count, "doubtful hit{s}"),
     "--min-mean": _Kind("mean_scores.{name}", _share, "mean {name}", Scores._fields, compare_decimals),
     "--min-pass-rate-of": _Kind("pass_rates.{name}", _share, "pass rate of {name}", _RATES),
@@ -121,11 +157,24 @@ class Condition:
         field = kind.field.format(name=self.name)
         found = kind.read(place, field, self._value(report, place, field))
         if not kind.names:
-            return found <= self.bound, f"{_counted(kind.said, found)}, {self.option} allows {self.bound}"
+            said = f"{_counted(kind.said, found)}, {self.option} allows {self.bound}"
+            return self._checked(report, place, kind.checks, (found <= self.bound, said))
         holds = kind.compare(found, self.bound) >= 0
         how = "is at least" if holds else "is below"
         shown = _as_compared(found, self.bound, kind.compare)
         return holds, f"{kind.said.format(name=self.name)} {shown} {how} {self.option} {self.name}={self.bound}"
+
+    def _checked(
+        self, report: Mapping[str, Any], place: str, checks: _Checks | None, decided: tuple[bool, str]
+    ) -> tuple[bool, str]:
+        """Say how much could not be checked; a condition of which nothing could be checked does not hold."""
+        if checks is None:
+            return decided
+        checked, unchecked = checks.of(lambda field: _count(place, field, self._value(report, place, field)))
+        if checked <= 0:
+            return False, f"{self.option} {self.bound}: {checks.none}"
+        holds, said = decided
+        return holds, f"{said} ({checks.some.format(unchecked, checked + unchecked)})" if unchecked else said
 
     def _value(self, report: Mapping[str, Any], place: str, field: str) -> object:
         value: object = report

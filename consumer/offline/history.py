@@ -1,19 +1,19 @@
 """`safe history`: how test cases and their terms developed over runs, and by what repeats of a prompt differ."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from consumer.dead_letter_reasons import Poison
 from consumer.errors import ConfigurationError
 from consumer.files.outputs import is_own_report, readable, unusable
-from consumer.offline.compare import Side, means_of, side_of
+from consumer.offline.compare import Side, means_of, side_of, without
 from consumer.offline.pages.numbers import CONFIDENCE
-from consumer.offline.stored_report import StoredResult, distinct_names, read_report
+from consumer.offline.stored_report import LISTED, Listed, StoredResult, distinct_names, read_report
 from consumer.text import named, natural_order, printable, visible
 from consumer.wire.times import milliseconds_of, rfc_3339
 from safe_core import Criterion, Label
@@ -89,6 +89,11 @@ class Run:
         """How many terms its cases require."""
         return sum(sum(result.required) for result in self.side.results.values())
 
+    def listed(self, what: Listed) -> tuple[int, int] | None:
+        """Count what is listed beside the scores, and the cases of which the report tells; None if it tells of none."""
+        told = [each for result in self.side.results.values() if (each := result.listed(what)) is not None]
+        return (sum(map(len, told)), len(told)) if told else None
+
     def document(self) -> dict[str, Any]:
         """Give its entry in the JSON."""
         return {
@@ -106,6 +111,7 @@ class Run:
             "means": self.means,
             "found": self.found,
             "required": self.required,
+            **{what: None if (counted := self.listed(what)) is None else counted[0] for what in LISTED},
         }
 
 
@@ -114,7 +120,7 @@ class CaseHistory:
     """A test case over the runs: a label for each, None where a run has no answer to it.
 
     `mismatched` says of each run whether its output was made from another narrative, `found` how many of the required
-    terms were found.
+    terms were found, `listed` what is listed beside the scores, None where a run does not tell of it.
     """
 
     test_id: str
@@ -122,6 +128,7 @@ class CaseHistory:
     labels: list[Label | None]
     mismatched: list[bool]
     found: list[int | None]
+    listed: Mapping[Listed, list[tuple[str, ...] | None]]
     required: dict[_Required, list[bool | None]] = field(default_factory=dict)
 
     @property
@@ -134,6 +141,18 @@ class CaseHistory:
         """The numbers of the runs that answer the case rightly, and its labels there."""
         pairs = zip(self.labels, self.mismatched, strict=True)
         return [(number, label) for number, (label, other) in enumerate(pairs) if label is not None and not other]
+
+    @classmethod
+    def of(cls, test_id: str, runs: int) -> Self:
+        """Begin with a case of which nothing is known in this many runs."""
+        listed: dict[Listed, list[tuple[str, ...] | None]] = {what: [None] * runs for what in LISTED}
+        return cls(test_id, {}, [None] * runs, [False] * runs, [None] * runs, listed)
+
+    def newly_listed(self, what: Listed) -> list[tuple[int, tuple[str, ...]]]:
+        """Give the numbers of the runs that list what the run before did not, and what that is."""
+        told = [(number, each) for number, each in enumerate(self.listed[what]) if each is not None]
+        pairs = ((number, without(each, before)) for (_, before), (number, each) in pairwise(told))
+        return [(number, new) for number, new in pairs if new]
 
     @property
     def never_passed(self) -> bool:
@@ -164,6 +183,7 @@ class CaseHistory:
             "labels": self.labels,
             "mismatched": self.mismatched,
             "found": self.found,
+            **{what: [None if each is None else len(each) for each in self.listed[what]] for what in LISTED},
         }
 
     def answers(self, result: StoredResult) -> bool:
@@ -183,6 +203,8 @@ class CaseHistory:
             self.labels[number] = result.label
             self.mismatched[number] = result.input_matches is False
             self.found[number] = result.found
+            for what in LISTED:
+                self.listed[what][number] = result.listed(what)
 
 
 class TermHistory(NamedTuple):
@@ -344,7 +366,7 @@ def _cases(runs: Sequence[Run]) -> list[CaseHistory]:
             known = held.setdefault(result.test_id, [])
             case = next((each for each in known if each.answers(result)), None)
             if case is None:
-                case = CaseHistory(result.test_id, {}, [None] * len(runs), [False] * len(runs), [None] * len(runs))
+                case = CaseHistory.of(result.test_id, len(runs))
                 known.append(case)
             case.note(number, result, is_answered=run.answers(result.test_id))
     cases = [case for known in held.values() for case in known]

@@ -16,13 +16,13 @@ from consumer.offline.scored_run import CaseLine, Explanation
 from consumer.offline.scoring import judged_texts
 from consumer.text import quoted
 from safe_core import Criterion, Expectations, Output
-from safe_core.accepted_wordings import wordings_of
+from safe_core.accepted_wordings import is_wording, wordings_of
 from safe_core.diagnosis import Diagnosis, Miss, Remedy, diagnose
 from safe_core.diagnosis.doubtful_hits import doubtful_hits
 from safe_core.lint_rules import facts_lacking
 from safe_core.matching_rule import normalise
 from safe_core.narrative_digests import digest_of_narrative
-from safe_core.unsupported import unsupported_values
+from safe_core.unsupported import can_be_checked, unsupported_values
 
 
 class ScoredCase(NamedTuple):
@@ -46,8 +46,8 @@ def explain(case: ScoredCase) -> ExplainedCase:
     """Explain a case; computation only, so that another process may do it."""
     line, question = case.line, case.question
     said, own = judged_texts(line.row, question.output, question.narrative)
-    doubtful = doubtful_hits(said, own, line.row.details)
-    line = replace(line, doubtful=doubtful, unsupported=unsupported_values(said, own))
+    doubtful, values = doubtful_hits(said, own, line.row.details), unsupported_values(said, own)
+    line = replace(line, doubtful=doubtful, unsupported=values, has_checked_values=can_be_checked(own))
     explanation = Explanation(diagnose(*question), question.output, question.narrative)
     if not line.has_reasons:
         return ExplainedCase(line, explanation.diagnosis, ())
@@ -226,8 +226,9 @@ class ReviewedCase:
         """Give the wording that an accepted paraphrase adds to a term; None if it adds none."""
         known = wordings_of(self.scored.question.accepted, decision.term)
         is_new = decision.term in self.expectations.of(decision.criterion) and decision.words not in known
-        is_wording = decision.choice == "paraphrase" and bool(normalise(decision.words))
-        return (decision.term, decision.words) if is_wording and is_new else None
+        # Builds that kept no verdict wrote no wordings, and took words that say a part of the term.
+        is_paraphrase = decision.choice == "paraphrase" and decision.verdict is not None
+        return (decision.term, decision.words) if is_paraphrase and is_new and is_wording(decision.words) else None
 
     # --- what is shown ------------------------------------------------------------------------------------------------
 

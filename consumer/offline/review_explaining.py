@@ -31,9 +31,14 @@ async def explain_waiting(review: Review, waiting: asyncio.Event) -> None:
 
 
 async def _explain_in(executor: Executor, review: Review, at_once: int) -> None:
+    explaining = [asyncio.create_task(_explain(executor, review)) for _ in range(at_once)]
     try:
-        await asyncio.gather(*(_explain(executor, review) for _ in range(at_once)))
+        await asyncio.gather(*explaining)
     finally:
+        # If one of them fails, no other may take a further case, which nobody would explain.
+        for each in explaining:
+            each.cancel()
+        await asyncio.gather(*explaining, return_exceptions=True)
         executor.shutdown(wait=False, cancel_futures=True)
 
 

@@ -24,7 +24,7 @@ from safe_core import (
 from safe_core.diagnosis import Diagnosis, DoubtfulHit
 from safe_core.lenient_scores import RECALLED, Lenient, MarksTotal, by_term
 from safe_core.near_violations import NearViolation
-from safe_core.unsupported import Unsupported
+from safe_core.unsupported import UNSUPPORTED_KINDS, Unsupported
 
 Outcome = Literal["found", "missing", "used"]
 Remarked = DoubtfulHit | NearViolation | Unsupported
@@ -46,7 +46,8 @@ class CaseLine:
     that a question has in another form ("Near violations"), `avoided` the forbidden ones that no question has word for
     word, `not_asked_for` the fields of its output that the model was not asked for ("Failed generations"), `lenient`
     what the output says of its terms, word for word or not ("Lenient recall"), `unsupported` the values that the
-    narrative does not have ("Unsupported values").
+    narrative does not have ("Unsupported values"), if there is one with which they could be compared
+    (`has_checked_values`).
     """
 
     batch_id: str
@@ -60,6 +61,7 @@ class CaseLine:
     avoided: tuple[str, ...] = ()
     lenient: Lenient | None = None
     unsupported: tuple[Unsupported, ...] = ()
+    has_checked_values: bool = False
 
     @property
     def archetype(self) -> str | None:
@@ -85,6 +87,11 @@ class CaseLine:
     def has_reasons(self) -> bool:
         """Whether its misses say anything: not without an answer of a model, nor with one of another patient."""
         return self.generation == "answered" and self.input_matches is not False
+
+    @property
+    def has_unchecked_values(self) -> bool:
+        """Whether a model wrote values that could not be compared with any narrative."""
+        return self.generation == "answered" and not self.has_checked_values
 
     @property
     def remarked(self) -> tuple[Remarked, ...]:
@@ -124,6 +131,16 @@ def lenient_report(cases: Iterable[CaseLine]) -> dict[str, Any]:
         return {}
     terms = {criterion: by_term([getattr(each, criterion) for each in judged]) for criterion in RECALLED}
     return {**MarksTotal.of(each.marks for each in judged).means, "lenient_terms": terms}
+
+
+def unsupported_report(cases: Sequence[CaseLine]) -> dict[str, int]:
+    """Count the unsupported values of all cases by kind, and the outputs that could be checked for them, or not."""
+    values = [value for case in cases for value in case.unsupported]
+    return {
+        **{kind: sum(value.kind == kind for value in values) for kind in UNSUPPORTED_KINDS},
+        "checked": sum(case.generation == "answered" and case.has_checked_values for case in cases),
+        "unchecked": sum(case.has_unchecked_values for case in cases),
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from consumer.offline.explanations import NO_EXPECTATIONS, explained
 from consumer.offline.many_diagnoses import Question
 from consumer.offline.narratives import Narratives
 from consumer.offline.newest_events import DatedEvent, NewestEvents
-from consumer.offline.scored_run import CaseLine, ScoredRun, avoided_terms, lenient_report
+from consumer.offline.scored_run import CaseLine, ScoredRun, avoided_terms, lenient_report, unsupported_report
 from consumer.offline.selection import Answers, SelectedCase, Selection
 from consumer.offline.unanswering import Unanswering, without_output
 from consumer.terminal import NO_BAR, Bar
@@ -54,7 +54,7 @@ from safe_core.lenient import beside_scores
 from safe_core.lenient_scores import Lenient
 from safe_core.narrative_digests import digest_of_narrative
 from safe_core.near_violations import NearViolation, near_document, near_violations
-from safe_core.unsupported import UNSUPPORTED_KINDS, Unsupported, unsupported_document, unsupported_values
+from safe_core.unsupported import Unsupported, can_be_checked, unsupported_document, unsupported_values
 
 Explain = Literal["without text", "with text"]
 """Whether explanations may quote what outputs say."""
@@ -81,6 +81,7 @@ class _Read(NamedTuple):
 
     doubtful: tuple[DoubtfulHit, ...] = ()
     unsupported: tuple[Unsupported, ...] = ()
+    has_checked_values: bool = False
     lenient: Lenient | None = None
 
 
@@ -239,7 +240,7 @@ class Scoring:
         said, own = judged_texts(row, entry.output, told)
         accepted = self._selection.cases[entry.test_id].test_case.accepted_wordings
         beside = beside_scores(said, own, row.details, accepted)
-        return _Read(beside.doubtful, unsupported_values(said, own), beside.lenient)
+        return _Read(beside.doubtful, unsupported_values(said, own), can_be_checked(own), beside.lenient)
 
     def _replaces(self, entry: Entry, origin: Origin, standing: Origin) -> bool:
         """Tell whether an answer may take another's place.
@@ -435,10 +436,7 @@ class Scoring:
         more = {
             "doubtful_hits": sum(len(case.doubtful) for case in cases),
             "near_violations": sum(len(case.near) for case in cases),
-            "unsupported": {
-                kind: sum(each.kind == kind for case in cases for each in case.unsupported)
-                for kind in UNSUPPORTED_KINDS
-            },
+            "unsupported": unsupported_report(cases),
             "missing_test_ids": missing,
             # what `safe verify` needs to know to make the same selection again
             "selection": {
@@ -458,7 +456,7 @@ class Scoring:
             return CaseLine(
                 selected.batch_id, test_id, row, answer.rules, answered=True, doubtful=answer.read.doubtful,
                 not_asked_for=answer.not_asked_for, near=answer.near, avoided=avoided, lenient=answer.read.lenient,
-                unsupported=answer.read.unsupported,
+                unsupported=answer.read.unsupported, has_checked_values=answer.read.has_checked_values,
             )  # fmt: skip
         row, rules = self._row(selected, None)
         self._fold.offer(test_id, row)
@@ -503,7 +501,7 @@ def _result(case: CaseLine) -> dict[str, Any]:
     doubtful = [doubtful_document(hit) for hit in case.doubtful]
     about = {"input_matches": case.input_matches, "generation": case.generation}
     near = [near_document(each) for each in case.near]
-    made_up = [unsupported_document(each) for each in case.unsupported]
+    made_up = None if case.has_unchecked_values else [unsupported_document(each) for each in case.unsupported]
     listed = {"doubtful": doubtful, "near_violations": near, "unsupported": made_up}
     marks = {} if case.lenient is None else case.lenient.marks.document
     return result | {"batch_id": case.batch_id, **about, **listed, **marks}

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeVar, get_args
+from typing import Annotated, Any, Final, Literal, TypeVar, get_args
 
 import msgspec
 from msgspec import Meta, Struct, field
@@ -106,6 +106,20 @@ class _Doubtful(Struct, frozen=True):
     term: str
 
 
+class _Near(Struct, frozen=True):
+    term: str
+
+
+class _Unsupported(Struct, frozen=True):
+    kind: str
+    text: str
+
+
+Listed = Literal["near_violations", "unsupported"]
+"""What reports list beside the scores, of which fewer are better."""
+LISTED: Final[tuple[Listed, ...]] = get_args(Listed)
+
+
 class _Marks(Struct, frozen=True):
     CR: Score
     AC: Score
@@ -123,6 +137,8 @@ class StoredResult(Struct, frozen=True):
     input_matches: bool | None = None
     generation: Generation | None = None
     doubtful: tuple[_Doubtful, ...] = ()
+    near_violations: tuple[_Near, ...] | None = None
+    unsupported: tuple[_Unsupported, ...] | None = None
     lenient: _Marks | None = None
     coverage: _Marks | None = None
 
@@ -133,6 +149,13 @@ class StoredResult(Struct, frozen=True):
         """Give those of some terms that were found in doubt."""
         doubted = {each.term for each in self.doubtful if each.criterion == criterion}
         return tuple(term for term in terms if term in doubted)
+
+    def listed(self, what: Listed) -> tuple[str, ...] | None:
+        """Give the terms or values that it lists, of values those that are nowhere in the narrative; None: not told."""
+        if what == "near_violations":
+            return None if self.near_violations is None else tuple(near.term for near in self.near_violations)
+        values = self.unsupported
+        return None if values is None else tuple(value.text for value in values if value.kind == "nowhere")
 
     @property
     def required(self) -> tuple[int, int]:

@@ -209,7 +209,8 @@ def test_the_json_document_has_this_shape() -> None:
     )
     new["results"][3]["scores"]["composite"] -= 0.1
     document = compare(base, new).document()
-    fields = ["judged", "worse", "better", "lost", "mean_drop", "change", "tests", "means", "not_judged"]
+    listed = ["near_violations", "unsupported"]
+    fields = ["judged", "worse", "better", "lost", "mean_drop", "change", "tests", "means", *listed, "not_judged"]
     assert list(document) == fields
     assert document["change"] is None
     assert document["tests"][0] == {"respect": "labels", "better": 1, "worse": 1, "p": 1.0, "holm": 1.0}

@@ -17,14 +17,13 @@ from tests.support.scored_runs import SMALL, scored_run
 Report = dict[str, Any]
 
 
+VALUES = {"nowhere": 2, "checked": 4, "unchecked": 0}
+
+
 def report(**changes: Any) -> Report:
     """What `safe score` writes: 7 cases, 1 AH violation, 1 without an output, 1 with nothing at all to check."""
     written: Report = json.loads(json.dumps(scored_run(SMALL).report))
-    return (
-        written
-        | {"input_mismatches": 2, "near_violations": 1, "unsupported": {"nowhere": 2}, "doubtful_hits": 3}
-        | changes
-    )
+    return written | {"input_mismatches": 2, "near_violations": 1, "unsupported": VALUES, "doubtful_hits": 3} | changes
 
 
 SCORED = report()
@@ -46,25 +45,29 @@ def only(option: str, value: int | str) -> Gate:
 
 # --- one condition ----------------------------------------------------------------------------------------------------
 
-COUNTS = [
-    # (option, how many there are, how that is said)
+NO_QUESTION = " (4 of 7 cases had nothing to check: no forbidden term is listed, or the output has no question)"
+COUNTS: list[tuple[str, int, str] | tuple[str, int, str, str]] = [
+    # (option, how many there are, how that is said, and what could not be checked)
     ("--max-violations", 1, "1 AH violation"),
     ("--max-missing", 1, "1 case without an output"),
     ("--max-vacuous", 1, "1 case with nothing at all to check"),
     ("--max-mismatches", 2, "2 outputs made from another narrative"),
-    ("--max-near-violations", 1, "1 near violation"),
+    ("--max-near-violations", 1, "1 near violation", NO_QUESTION),
     ("--max-unsupported", 2, "2 values that the narrative does not have"),
     ("--max-doubtful", 3, "3 doubtful hits"),
 ]
 NOTE = ". Note: 1 case with nothing at all to check"
 
 
-@pytest.mark.parametrize(("option", "count", "said"), COUNTS)
-def test_a_count_may_be_what_is_allowed_and_no_more(option: str, count: int, said: str) -> None:
+@pytest.mark.parametrize("condition", COUNTS, ids=lambda condition: condition[0])
+def test_a_count_may_be_what_is_allowed_and_no_more(
+    condition: tuple[str, int, str] | tuple[str, int, str, str],
+) -> None:
+    option, count, said, *unchecked = condition
     for most, verdict in ((count - 1, "NOT passed"), (count, "passed"), (count + 1, "passed")):
         decision = only(option, most).decide(SCORED)
         note = "" if option == "--max-vacuous" else NOTE
-        assert decision.line == f"gate {verdict}: {said}, {option} allows {most}{note}"
+        assert decision.line == f"gate {verdict}: {said}, {option} allows {most}{''.join(unchecked)}{note}"
         assert decision.passed is (verdict == "passed")
 
 
@@ -204,6 +207,12 @@ UNUSABLE: list[tuple[str, int | str, Callable[[Report], None], str]] = [
         9,
         without("near_violations"),
         f"has no near_violations, which --max-near-violations needs: {OLDER}",
+    ),
+    (
+        "--max-unsupported",
+        9,
+        without("unsupported", "unchecked"),
+        f"has no unsupported.unchecked, which --max-unsupported needs: {OLDER}",
     ),
     (
         "--max-unsupported",

@@ -1,14 +1,12 @@
 """Forbidden terms in another form, in every report and on every page."""
 
-import csv
-import io
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from consumer.cli.main import main
+from tests.support.desk import explain, lay_out, score, table, verify
 
 QUESTIONS = ["Who was at\u00a0fault?", "Any pyrexia?"]
 NEAR = [
@@ -32,23 +30,12 @@ def case(test_id: str) -> dict[str, Any]:
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A case that evades, one that uses a term, one whose generation failed."""
     monkeypatch.chdir(tmp_path)
-    Path("cases").mkdir()
-    Path("cases/b.json").write_text(json.dumps({"test_cases": [case("A"), case("B"), case("C")]}))
     outputs = {
         "A": {"followup_questions": QUESTIONS},
         "B": {"followup_questions": ["A breach?"]},
         "C": {"followup_questions": QUESTIONS, "error_message": "429"},
     }
-    results = [{"test_id": name, "engine_output": output} for name, output in outputs.items()]
-    Path("run.json").write_text(json.dumps({"raw_results": results}))
-
-
-def score(*options: str) -> int:
-    return main(["score", "-c", "K", "-b", "*", "-i", "run.json", "-t", "cases", *options])
-
-
-def explain(*options: str) -> int:
-    return main(["explain", "-i", "run.json", "-t", "cases", "--all", *options])
+    lay_out([case("A"), case("B"), case("C")], outputs)
 
 
 def test_a_report_lists_them_and_counts_them_and_no_score_moves(capsys: pytest.CaptureFixture[str]) -> None:
@@ -78,10 +65,10 @@ def test_every_page_names_them(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_table_has_them(capsys: pytest.CaptureFixture[str]) -> None:
     score("-f", "csv")
-    rows = [*csv.DictReader(io.StringIO(capsys.readouterr().out))]
+    rows = table(capsys.readouterr().out)
     assert [row["near_violations"] for row in rows] == ["at fault; fever", "", ""]
     score("-o", "report.terms.csv")
-    rows = [*csv.DictReader(io.StringIO(Path("report.terms.csv").read_text()))]
+    rows = table(Path("report.terms.csv").read_text())
     told = [(row["term"], row["outcome"], row["kind"], row["element"]) for row in rows if row["test_id"] == "A"]
     told = [row for row in told if row[1] != "avoided"]
     assert told == [("at fault", "near", "spelling", "0"), ("fever", "near", "synonym", "1")]
@@ -104,20 +91,39 @@ def test_an_explanation_quotes_them_on_the_console_alone(capsys: pytest.CaptureF
     document = json.loads(capsys.readouterr().out)
     assert [near["text"] for near in document["results"][0]["near_violations"]] == ["at\u00a0fault", "pyrexia"]
     explain("-f", "csv")
-    rows = [*csv.DictReader(io.StringIO(capsys.readouterr().out))]
+    rows = table(capsys.readouterr().out)
     assert [row["outcome"] for row in rows] == ["near", "near", "used"]
+    explain("-f", "csv", "--include-text")
+    assert [row["text"] for row in table(capsys.readouterr().out)] == ["at\u00a0fault", "pyrexia", "breach"]
 
 
-def test_the_gate_counts_them() -> None:
+def test_the_gate_counts_them_and_says_where_there_was_nothing_to_check(capsys: pytest.CaptureFixture[str]) -> None:
     assert score("--max-near-violations", "2") == 0
+    said = "1 of 3 cases had nothing to check: no forbidden term is listed, or the output has no question"
+    assert f"2 near violations, --max-near-violations allows 2 ({said})" in capsys.readouterr().out
     assert score("--max-near-violations", "1") == 1
+
+
+NOTHING_TO_ASK: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({"expectations": {}}, {"followup_questions": ["Whose fault?"]}),
+    ({}, {"summary": "He is febrile.", "followup_questions": []}),
+    ({}, {"followup_questions": QUESTIONS, "error_message": "429"}),
+]
+
+
+@pytest.mark.parametrize(("changes", "output"), NOTHING_TO_ASK)
+def test_a_gate_that_had_nothing_to_check_is_not_passed(
+    changes: dict[str, Any], output: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    lay_out([case("A") | changes], {"A": output})
+    assert score("--max-near-violations", "9") == 1
+    assert "because none has both a forbidden term and a question" in capsys.readouterr().out
 
 
 def test_verify_computes_them_again(capsys: pytest.CaptureFixture[str]) -> None:
     score("-o", "report.json")
-    verify = ["verify", "report.json", "-i", "run.json", "-t", "cases"]
-    assert main(verify) == 0
+    assert verify() == 0
     report = json.loads(Path("report.json").read_text())
     Path("report.json").write_text(json.dumps(report | {"near_violations": 3}))
-    assert main(verify) == 1
+    assert verify() == 1
     assert "near_violations" in capsys.readouterr().out

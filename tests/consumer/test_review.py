@@ -12,6 +12,7 @@ import urllib.request
 from collections.abc import AsyncIterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from itertools import count
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
@@ -369,6 +370,17 @@ def test_a_preview_shows_what_apply_changes_and_nothing_else_is_applied(review: 
     assert review.preview == {}
 
 
+def test_a_paraphrase_of_a_build_that_kept_no_verdict_is_decided_but_not_applied(review: Review, outputs: Path) -> None:
+    decide(review, term_of(review, "the left hand was warm"), "paraphrase")
+    path = review.folder / "safe.decisions.json"
+    kept = json.loads(path.read_text())
+    assert kept["terms"][0].pop("verdict")
+    path.write_text(json.dumps(kept))
+    again = Review(DEFAULT_POLICY, TriageRequest(outputs.parent / "cases", "b1"), open_all([outputs]))
+    assert (again.to_apply, again.preview) == (0, {})
+    assert again.cases[0].items[term_of(again, "the left hand was warm")].is_decided
+
+
 def test_undo_gives_back_every_byte_and_the_accepted_change(review: Review) -> None:
     def contents() -> dict[str, bytes]:
         return {path.name: path.read_bytes() for path in review.folder.glob("*[a-z0-9].json")}
@@ -523,7 +535,7 @@ def test_what_apply_leaves_as_it_was_is_not_explained_again(many: Review) -> Non
     assert [case.is_explained for case in many.cases] == [False, False, True, False]
 
 
-@pytest.mark.parametrize("processes", ["two", "killed", "not allowed"])
+@pytest.mark.parametrize("processes", ["two", "killed", "not allowed", "one of two"])
 async def test_cases_are_explained_while_the_page_is_open(
     many: Review, client: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch, processes: str
 ) -> None:
@@ -535,6 +547,19 @@ async def test_cases_are_explained_while_the_page_is_open(
         monkeypatch.setattr(pool, "submit", lambda *_: broken())
         return pool, 1
 
+    def half_pool(_niceness: int) -> tuple[ThreadPoolExecutor, int]:
+        """A pool whose second process cannot be started."""
+        pool = ThreadPoolExecutor(1)
+        submit, calls = pool.submit, count()
+
+        def second_fails(*args: Any) -> "Future[Any]":
+            if next(calls) == 1:
+                raise BlockingIOError("Resource temporarily unavailable")
+            return submit(*args)
+
+        monkeypatch.setattr(pool, "submit", second_fails)
+        return pool, 1
+
     def broken() -> "Future[Any]":
         future = Future[Any]()
         future.set_exception(BrokenProcessPool())
@@ -543,7 +568,7 @@ async def test_cases_are_explained_while_the_page_is_open(
     monkeypatch.setattr(review_explaining, "_MANY", 2)
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     if processes != "two":
-        pool: Any = killed_pool if processes == "killed" else no_pool
+        pool: Any = {"killed": killed_pool, "one of two": half_pool}.get(processes, no_pool)
         monkeypatch.setattr(review_explaining, "new_processes", pool)
     async with served(many, by="ann") as address, asyncio.timeout(60):
         while True:

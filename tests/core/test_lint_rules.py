@@ -6,6 +6,7 @@ from typing import Any, get_args
 import pytest
 
 from safe_core import DEFAULT_POLICY, Expectations, InvalidBatch, Policy, narrative_of, prepare
+from safe_core.accepted_wordings import accepted_in
 from safe_core.ceiling import Ceiling, InvalidCeiling, NarratedCase, ceiling
 from safe_core.lint_rules import SEVERITIES, Code, facts_lacking, findings, longer_word, written_cases
 
@@ -47,6 +48,27 @@ def test_a_sound_case_has_no_findings() -> None:
 def test_a_wording_with_every_fact_of_its_term_is_sound() -> None:
     wordings = {" Wheeze": ["she was wheezing"], "salbutamol was given": ["given salbutamol", "received salbutamol"]}
     assert found(a_case(accepted_wordings=wordings)) == []
+
+
+MALFORMED = [
+    # (what is in place of a list of wordings, what is said of it)
+    ("wheezing", 'has no list of texts, so nothing is accepted for it: write ["...", "..."]'),
+    (["wheezing", 7, " "], "has wordings that are not accepted: [1] is not a string, [2] is blank"),
+    (["wheezing \ud800"], "has wordings that are not accepted: [0] holds a lone surrogate"),
+    (
+        [" "] * 7,
+        "has wordings that are not accepted: " + ", ".join(f"[{n}] is blank" for n in range(5)) + " and 2 more",
+    ),
+]
+
+
+@pytest.mark.parametrize(("texts", "said"), MALFORMED)
+def test_what_is_no_wording_is_told_with_its_place_and_what_is_wrong(texts: object, said: str) -> None:
+    case: Any = a_case(accepted_wordings={"wheeze": texts})
+    told = findings(written_cases({"test_cases": [case]}))
+    assert [finding.sentence for finding in told] == [f'"wheeze" {said}']
+    accepted = [wording for _, wordings in accepted_in(case) for wording in wordings]
+    assert accepted == (["wheezing"] if isinstance(texts, list) and "wheezing" in texts else [])
 
 
 @pytest.mark.parametrize(

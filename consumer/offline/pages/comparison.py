@@ -39,14 +39,23 @@ def console_lines(comparison: Comparison) -> Iterator[str]:
         yield from columns([[f"{heading[0].lower()}{heading[1:]}" for heading in numbers.headings], *numbers.rows])
         yield ""
     yield from (content.passes(comparison), content.term_totals(comparison))
+    yield from _listed_lines(comparison)
+    yield from ("", BRACKETS, content.ONE_RUN_EACH)
+    if comparison.decision is not None:
+        yield printable(comparison.decision)
+
+
+def _listed_lines(comparison: Comparison) -> Iterator[str]:
+    """Yield the lists of cases, those of what is newly listed first."""
+    for listing in content.newly_listed(comparison):
+        yield from ("", f"{listing.heading} ({len(listing.cases)}):")
+        for changed, texts in listing.cases:
+            yield f"  {_named(comparison, changed, printable)}: {', '.join(map(quoted, texts))}"
     for heading, cases, *_ in content.lists(comparison):
         if cases:
             yield from ("", f"{heading} ({len(cases)}):")
         for case in cases:
             yield from _lines(comparison, case)
-    yield from ("", BRACKETS, content.ONE_RUN_EACH)
-    if comparison.decision is not None:
-        yield printable(comparison.decision)
 
 
 def _lines(comparison: Comparison, case: Change | NotJudged) -> Iterator[str]:
@@ -66,6 +75,7 @@ class _Kind(Enum):
     """What a part of the page is, and how to say that some are left out; the first kinds are kept longest."""
 
     LOST = "{} lost cases"
+    LISTED = "{} cases with near violations or unsupported values that are new"
     WORSE = "{} cases with a worse label"
     LOWER = "{} cases with a lower composite"
     WORSE_TERMS = "the terms of {} cases with a worse label"
@@ -114,6 +124,11 @@ def _top(comparison: Comparison) -> Iterator[str]:
 
 
 def _sections(comparison: Comparison) -> Iterator[Section]:
+    for heading, listing in content.newly_listed(comparison):
+        lines = (
+            f"- {_named(comparison, case, literal)}: {', '.join(map(literal, texts))}\n" for case, texts in listing
+        )
+        yield Section(f"\n## {heading} ({len(listing)})\n\n", [Part(_Kind.LISTED, line) for line in lines])
     for (heading, cases, is_folded, _), kinds in zip(content.lists(comparison), _KINDS, strict=True):
         title = f"{heading} ({len(cases)})"
         parts = [

@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple
 from consumer.offline.compare import CaseTest, Change, Comparison, NotJudged, Reason, Respect, Side
 from consumer.offline.pages.numbers import pass_rate, score
 from consumer.offline.pages.report_content import MISMATCH, Sentence, Table, a_few, settings_of
+from consumer.offline.stored_report import LISTED
 from consumer.text import count_of
 from safe_core import LABELS, Criterion, Scores
 from safe_core.significance import CHANCE
@@ -111,11 +112,14 @@ RESPECTS: Final[Mapping[Respect, str]] = {
     "composites": "Composites",
     "lenient": "Lenient recall",
     "terms": "Found terms",
+    "near_violations": "Near violations",
+    "unsupported": "Unsupported values",
 }
 
 
 def _in_words(test: CaseTest) -> str:
-    more, fewer = ("fell", "rose") if test.is_worse else ("rose", "fell")
+    fewer_is_better = test.respect in LISTED
+    more, fewer = ("fell", "rose") if test.is_worse != fewer_is_better else ("rose", "fell")
     counts = sorted((test.better, test.worse), reverse=True)
     return f"{RESPECTS[test.respect]} {more} beyond chance ({counts[0]} {more}, {counts[1]} {fewer})"
 
@@ -126,6 +130,7 @@ def summary(comparison: Comparison) -> str:
     total = len(comparison.cases)
     kept = f"{total - fell - rose} kept theirs" + (f" ({moved} with other scores or terms)" if moved else "")
     judged = f"of {count_of(total, 'judged case')}, {fell} got a worse label, {rose} a better one, {kept}."
+    judged += "".join(f" {new.heading}: in {count_of(len(new.cases), 'case')}." for new in newly_listed(comparison))
     failed = sum(case.has_failed for case in comparison.not_judged)
     if failed:
         judged += f" {count_of(failed, 'case')} not judged: the generation failed."
@@ -155,7 +160,9 @@ def measures(comparison: Comparison) -> Table:
     rows = [("Pass rate", pass_rate(before, total), pass_rate(after, total), points)]
     rows += [(f"Mean {name}", score(base), score(new), _signed(new - base, 2)) for name, base, new in comparison.means]
     found = [sum(result.found for result in side) for side in comparison.judged_results]
-    rows.append(("Required terms found", str(found[0]), str(found[1]), _signed(found[1] - found[0], 0)))
+    listed = [(RESPECTS[what], each.base, each.new) for what, each in comparison.listed.items() if each is not None]
+    counted: list[tuple[str, int, int]] = [("Required terms found", found[0], found[1]), *listed]
+    rows += [(name, str(base), str(new), _signed(new - base, 0)) for name, base, new in counted]
     return Table("Judged cases", ("Judged cases", "Base", "New", "Difference"), rows, texts=1)
 
 
@@ -170,7 +177,24 @@ def tests(comparison: Comparison) -> Table:
         (RESPECTS[test.respect], str(test.better), str(test.worse), _p(test.p), _p(test.holm))
         for test in comparison.tests
     ]
-    return Table("Change by case", ("Change by case", "Rose", "Fell", "p (sign test)", "p by Holm"), rows, texts=1)
+    return Table("Change by case", ("Change by case", "Better", "Worse", "p (sign test)", "p by Holm"), rows, texts=1)
+
+
+class NewlyListed(NamedTuple):
+    """What the new report lists beside the scores that base does not, case by case."""
+
+    heading: str
+    cases: Sequence[tuple[Change, Sequence[str]]]
+
+
+def newly_listed(comparison: Comparison) -> tuple[NewlyListed, ...]:
+    """Give what is new of near violations and unsupported values, if anything is."""
+    lists = (
+        NewlyListed(f"{RESPECTS[what]} that are new", [(case, each.new) for case, each in totals.changed if each.new])
+        for what, totals in comparison.listed.items()
+        if totals is not None
+    )
+    return tuple(each for each in lists if each.cases)
 
 
 def passes(comparison: Comparison) -> str:

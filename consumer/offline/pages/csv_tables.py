@@ -12,6 +12,7 @@ from safe_core import UNKNOWN_ARCHETYPE, Criterion
 from safe_core.diagnosis import Miss, miss_document
 from safe_core.lenient_scores import RECALLED
 from safe_core.near_violations import near_document
+from safe_core.unsupported import unsupported_document
 
 CASES: Final = (
     "concern_id", "batch_id", "test_id", "archetype", "label", "CR", "AH", "AC", "composite", "output",
@@ -20,10 +21,12 @@ CASES: Final = (
     "CR_lenient", "AC_lenient", "CR_coverage", "AC_coverage", "unsupported",
 )  # fmt: skip
 MISS_COLUMNS: Final = ("output_says", "narrative_says", "verbatim", "share", "remedy", "row", "evidence")
+NEAREST: Final = "nearest"
+"""The narrative's own value next to an unsupported one; the other columns tell such a value as they do a term."""
 TERMS: Final = (
     "concern_id", "batch_id", "test_id", "archetype", "label", "output", "input_matches",
     "criterion", "term", "outcome", "doubtful", "verdict", "kind", "in_narrative", "field", "element", "start", "end",
-    *MISS_COLUMNS,
+    *MISS_COLUMNS, NEAREST,
 )  # fmt: skip
 """The first rows. What `--explain` adds is empty without it."""
 FIRST_COLUMNS: Final = (",".join(CASES[:18]), ",".join(TERMS[:18]))
@@ -51,7 +54,10 @@ def render_csv(run: ScoredRun) -> str:
 
 
 def render_terms(run: ScoredRun) -> str:
-    """Give the rows in the order of the report's cases and their lists; forbidden terms that were avoided are last."""
+    """Give the rows in the order of the report's cases and their lists; forbidden terms that were avoided are last.
+
+    Behind the terms of a case follow its near violations and unsupported values.
+    """
     concern_id = cell(run.report["concern_id"])
     return csv_text([TERMS, *((concern_id, *row) for case in run.cases for row in _of_terms(run, case))])
 
@@ -114,8 +120,16 @@ def _of_terms(run: ScoredRun, case: CaseLine) -> Iterator[tuple[str, ...]]:
             miss = misses.get((criterion, term)) if outcome == "missing" else None
             doubt = doubtful.get((criterion, term), "") if outcome != "missing" else ""
             yield *start, criterion, cell(term), outcome, doubt, *_told({} if miss is None else miss_document(miss))
+    for beside in beside_terms(case):
+        yield *start, beside["criterion"], cell(beside["term"]), beside["outcome"], "", *_told(beside)
+
+
+def beside_terms(case: CaseLine) -> Iterator[dict[str, Any]]:
+    """Give what the rows behind those of the terms tell: near violations, then unsupported values."""
     for near in case.near:
-        yield *start, near.criterion, cell(near.term), "near", "", *_told(near_document(near))
+        yield near_document(near) | {"criterion": near.criterion, "outcome": "near"}
+    for value in case.unsupported:
+        yield unsupported_document(value) | {"criterion": "", "outcome": "unsupported", "term": value.text}
 
 
 def _told(document: dict[str, Any]) -> Iterator[str]:
@@ -123,7 +137,7 @@ def _told(document: dict[str, Any]) -> Iterator[str]:
         document["evidence"] = evidence_in_words(document["evidence"])
     for name in TERMS[11:]:
         value = document.get(name)
-        yield "" if value is None else str(value)
+        yield "" if value is None else cell(str(value))
 
 
 def evidence_in_words(evidence: Iterable[Mapping[str, Any]]) -> str:

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from consumer.offline.explanations import counts_by_answer, counts_by_verdict, misses_documents
 from consumer.offline.pages.console_layout import BOLD, LABEL_STYLES, RED, Layout, Line, section
-from consumer.offline.pages.csv_tables import MISS_COLUMNS, cell, csv_text, evidence_in_words
+from consumer.offline.pages.csv_tables import MISS_COLUMNS, NEAREST, beside_terms, cell, csv_text, evidence_in_words
 from consumer.offline.pages.markdown_parts import literal
 from consumer.offline.pages.miss_wording import (
     IN_WORDS,
@@ -43,7 +43,7 @@ from consumer.offline.pages.report_content import (
     lenient_of,
     score_of,
 )
-from consumer.offline.scored_run import CaseLine, Explanation
+from consumer.offline.scored_run import CaseLine, Explanation, Remarked
 from consumer.text import printable, quoted
 from safe_core import Criterion
 from safe_core.diagnosis import doubtful_document
@@ -322,7 +322,7 @@ def document(cases: Sequence[ExplainedCase], *, include_text: bool) -> dict[str,
                 "misses": misses_documents(each.explanation, include_text=include_text),
                 "violations": [*_violations(each, include_text=include_text)],
                 "near_violations": [*_near_violations(each, include_text=include_text)],
-                "unsupported": [unsupported_document(value) for value in each.case.unsupported],
+                "unsupported": _unsupported_documents(each.case),
                 "decisions": each.explanation.decisions.document(include_text=include_text),
             }
             for each in cases
@@ -339,6 +339,11 @@ def _violations(explained: ExplainedCase, *, include_text: bool) -> Iterator[dic
             yield told | text
 
 
+def _unsupported_documents(case: CaseLine) -> list[dict[str, Any]] | None:
+    """Give the unsupported values, None where no narrative is known with which they could be compared."""
+    return None if case.has_unchecked_values else [unsupported_document(value) for value in case.unsupported]
+
+
 def _near_violations(explained: ExplainedCase, *, include_text: bool) -> Iterator[dict[str, Any]]:
     for near in explained.case.near:
         text = {"text": text_of(explained.explanation.output, passage_of(near))} if include_text else {}
@@ -348,6 +353,7 @@ def _near_violations(explained: ExplainedCase, *, include_text: bool) -> Iterato
 _COLUMNS: Final = (
     "criterion", "term", "verdict", "kind", "in_narrative", "field", "element", "start", "end", "similarity",
     "missing_words", "also_in", "outcome", "doubtful", "decided", "in_other_words", *MISS_COLUMNS,
+    NEAREST,
 )  # fmt: skip
 
 
@@ -366,7 +372,7 @@ def _csv(cases: Sequence[ExplainedCase], *, include_text: bool) -> str:
 
 
 def _told(explained: ExplainedCase, *, include_text: bool) -> Iterator[dict[str, Any]]:
-    """Give what is said of each term: those that were missed, those that were used, then those found in doubt."""
+    """Give what is said of each term: those missed, used, and found in doubt; then what stands beside the terms."""
     output, hits = explained.explanation.output, explained.case.doubtful
     for miss in misses_documents(explained.explanation, include_text=include_text):
         places = "; ".join(f"{place['field']}[{place['element']}]" for place in miss["also_in"])
@@ -377,12 +383,13 @@ def _told(explained: ExplainedCase, *, include_text: bool) -> Iterator[dict[str,
     kinds = {hit.term: hit.kind for hit in hits if hit.criterion == "AH"}
     for used in _violations(explained, include_text=include_text):
         yield used | {"outcome": "used", "doubtful": kinds.get(used["term"])}
-    for near in _near_violations(explained, include_text=include_text):
-        yield near | {"criterion": "AH", "outcome": "near"}
     for hit in hits:
         if hit.criterion != "AH":
             text = {"text": text_of(output, hit.passage)} if include_text else {}
             yield doubtful_document(hit) | {"kind": None, "outcome": "found", "doubtful": hit.kind} | text
+    remarked: tuple[Remarked, ...] = (*explained.case.near, *explained.case.unsupported)
+    for beside, each in zip(beside_terms(explained.case), remarked, strict=True):
+        yield beside | ({"text": text_of(output, passage_of(each))} if include_text else {})
 
 
 def _markdown(cases: Sequence[ExplainedCase], beside: Sequence[str], *, include_text: bool) -> Iterator[str]:

@@ -9,12 +9,13 @@ from rich.cells import cell_len, chop_cells, set_cell_size
 from consumer.files.json_text import json_text
 from consumer.offline.destinations import Format
 from consumer.offline.history import CaseHistory, Group, History, Run, TermHistory
-from consumer.offline.pages.comparison_content import differing_settings
+from consumer.offline.pages.comparison_content import RESPECTS, differing_settings
 from consumer.offline.pages.html_parts import page
 from consumer.offline.pages.markdown_parts import literal, mark, table
 from consumer.offline.pages.numbers import BRACKETS, pass_rate, percent, score
 from consumer.offline.pages.report_content import Table, confidentiality
-from consumer.text import count_of, named, printable
+from consumer.offline.stored_report import LISTED, Listed
+from consumer.text import count_of, named, printable, quoted
 from safe_core import LABELS, Label
 
 LEGEND: Final = (
@@ -41,6 +42,7 @@ def headline(history: History) -> str:
 def runs(history: History) -> Table:
     """Give the runs with their numbers."""
     names = _mean_names(history)
+    listed = [what for what in LISTED if any(run.listed(what) is not None for run in history.runs)]
     headings = (
         "Run",
         "Name",
@@ -50,9 +52,13 @@ def runs(history: History) -> Table:
         "Pass rate",
         "Found terms",
         *(f"Mean {name}" for name in names),
+        *(RESPECTS[what] for what in listed),
     )
     rows = [
-        (str(number), *_run(run), _found_terms(run), *(_mean(run, name) for name in names))
+        (
+            *(str(number), *_run(run), _found_terms(run), *(_mean(run, name) for name in names)),
+            *(_listed(run, what) or "-" for what in listed),
+        )
         for number, run in enumerate(history.runs, 1)
     ]
     return Table("Runs", headings, rows, texts=3, from_outside=(1,))
@@ -65,6 +71,16 @@ def _mean_names(history: History) -> list[str]:
 
 def _mean(run: Run, name: str) -> str:
     return score(run.means[name]) if name in run.means else "-"
+
+
+def _listed(run: Run, what: Listed) -> str:
+    """Count what is listed beside the scores, with in how many cases it was looked for if not in all that answer."""
+    counted = run.listed(what)
+    if counted is None:
+        return ""
+    count, told = counted
+    total = len(run.side.results)
+    return str(count) if told == total else f"{count} ({told} of {total} cases checked)"
 
 
 def _found_terms(run: Run) -> str:
@@ -102,7 +118,18 @@ def changes(history: History) -> Iterator[Change]:
     yield Change("Never passed", never)
     yield Change("Changed between Pass and another label", flips)
     yield Change("Stopped passing, and in which run", lost)
+    for what in LISTED:
+        yield Change(f"New {_NAMES[what]}, and in which run", [*_newly_listed(history, what)])
     yield Change("Missed required terms, least found first (+ found, - missed, . neither)", missed)
+
+
+_NAMES: Final[Mapping[Listed, str]] = {what: RESPECTS[what].lower() for what in LISTED}
+
+
+def _newly_listed(history: History, what: Listed) -> Iterator[tuple[str, str]]:
+    for case in history.cases:
+        if new := case.newly_listed(what):
+            yield case.test_id, "; ".join(f"run {number + 1}: {', '.join(map(quoted, texts))}" for number, texts in new)
 
 
 def _new_rules(history: History) -> Iterator[tuple[str, str]]:
@@ -163,6 +190,8 @@ def _lines(history: History) -> Iterator[str]:
         yield from _indented(f"{answered} answered; {counts}; {rate}", 5)
         means = ", ".join(f"{name} {_mean(run, name)}" for name in run.means)
         yield from _indented(f"{_found_terms(run)} terms found; means: {means}", 5)
+        listed = [f"{_NAMES[what]}: {counted}" for what in LISTED if (counted := _listed(run, what))]
+        yield from _indented("; ".join(listed), 5) if listed else ()
     yield from ("", *_indented(LEGEND, 0), BRACKETS, "")
     yield from _matrix(history)
     for change in changes(history):
