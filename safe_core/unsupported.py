@@ -55,6 +55,11 @@ def unsupported_values(output: Output, narrative: str | None) -> tuple[Unsupport
     return tuple(islice((found for text in texts for found in _of_text(text, told)), _MOST_TOLD))
 
 
+def count_unsupported(output: Output, narrative: str) -> int:
+    """Count the values of an output that its narrative has nowhere."""
+    return sum(value.kind == "nowhere" for value in unsupported_values(output, narrative))
+
+
 def can_be_checked(narrative: str | None) -> bool:
     """Tell whether values can be compared with a narrative: there is one, of a length that is read."""
     return bool(narrative and narrative.strip()) and len(narrative or "") <= _LONGEST

@@ -331,6 +331,8 @@ class Settings(BaseModel):
     """An output's generated_at is not believed if it is further ahead of its record's timestamp, which then counts."""
     lenient: _Flag = False
     """Whether results, reports and gauges also have lenient recall and coverage, which take most of a scorer's time."""
+    unsupported: _Flag = False
+    """Whether values of an output that its narrative lacks are counted, which takes longer than all else in scoring."""
     # A scored record may be 16 KiB below this limit (contract.md, "Dead letters"): the lower bound leaves room for it.
     max_value_bytes: Annotated[
         int, Field(ge=32_768, le=104_857_600), _Number, Expects("a whole number from 32768 to 104857600")

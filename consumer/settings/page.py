@@ -42,7 +42,10 @@ both beat the general settings, even those that a variable sets. Only the flag `
 """
 
 _SECTIONS: Final[Mapping[str, tuple[str, ...]]] = {
-    "Scoring": ("cr_", "ah_", "ac_", "lenient", "report_dir", "report_formats", "error_texts", "placeholder_"),
+    "Scoring": (
+        *("cr_", "ah_", "ac_", "lenient", "unsupported"),
+        *("report_dir", "report_formats", "error_texts", "placeholder_"),
+    ),
     "Kafka": ("kafka_", "secrets_", "delivery"),
     "Topics": ("input_topic", "scored_", "state_", "result_", "report_topic", "dead_letter_"),
     "Test cases": ("expectations",),

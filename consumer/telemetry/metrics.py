@@ -62,6 +62,12 @@ _COUNTERS: Mapping[str, _Definition] = {
         "Forbidden terms that a scored output's questions have in another form, which AH does not find.",
         ("concern_id",),
     ),
+    "safe_unsupported_values": _counter(
+        "Values of scored outputs that their narratives do not have; with SAFE_V0_UNSUPPORTED.", ("concern_id",)
+    ),
+    "safe_outputs_with_checked_values": _counter(
+        "Scored outputs whose values were compared with their narratives; with SAFE_V0_UNSUPPORTED.", ("concern_id",)
+    ),
     "safe_failed_generations": _counter(
         "Scored outputs that no model wrote: the call of the model had failed.", ("concern_id",)
     ),

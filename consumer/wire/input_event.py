@@ -28,6 +28,7 @@ class InputEvent(NamedTuple):
 
     `narrative` is the digest of the narrative that the model read, None where it is not known; `event_id` the id of the
     CloudEvent, None for a plain record. `resembled` are keys that SAFE reads, and that others of the event resemble.
+    `raw_input` is the text of the narrative, where the rules ask for it and the output has it.
     """
 
     test_id: str
@@ -41,14 +42,19 @@ class InputEvent(NamedTuple):
     narrative: str | None = None
     event_id: str | None = None
     resembled: tuple[str, ...] = ()
+    raw_input: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class InputRules:
-    """What is accepted as input: values up to `max_value_bytes`, CloudEvents of these `types` (empty: of any)."""
+    """What is accepted as input: values up to `max_value_bytes`, CloudEvents of these `types` (empty: of any).
+
+    Texts of narratives are kept in memory only if `keeps_narratives`.
+    """
 
     max_value_bytes: int = 1_048_576
     types: frozenset[str] = frozenset()
+    keeps_narratives: bool = False
 
 
 def decode(record: Record, rules: InputRules) -> InputEvent | None:
@@ -80,7 +86,14 @@ def decode(record: Record, rules: InputRules) -> InputEvent | None:
         stated = document.get("id")
         event_id = stated if isinstance(stated, str) else None
         document = _data(document)
-    return _event(document, record.timestamp, event_id)
+    event = _event(document, record.timestamp, event_id)
+    return event._replace(raw_input=_raw_input(document)) if rules.keeps_narratives else event
+
+
+def _raw_input(document: Mapping[str, Any]) -> str | None:
+    output = document["output"]
+    text = output.get("raw_input") if isinstance(output, Mapping) else None
+    return text if isinstance(text, str) else None
 
 
 def _refuse_unless_excluded(value: bytes, rules: InputRules, *, structured: bool) -> None:

@@ -51,7 +51,7 @@ from consumer.worker.poll_loop import PollLoop
 from consumer.worker.readiness_log import ReadinessLog
 from consumer.worker.result_ids import input_topic
 from consumer.worker.role import PartitionLogic, Role, RoleName
-from consumer.worker.scorer import JudgeMarks, ScorerPartition, ScorerSettings
+from consumer.worker.scorer import Beside, ScorerPartition, ScorerSettings
 from consumer.worker.scoring_memory import ScoringMemory
 from consumer.worker.spans import open_traces
 from consumer.worker.startup_wait import StartupWait
@@ -280,7 +280,7 @@ class Worker:
             group=settings.kafka_group_id,
             version=__version__,
             policy=self._loaded.policy,
-            input_rules=InputRules(settings.max_value_bytes, frozenset(settings.input_types)),
+            input_rules=InputRules(settings.max_value_bytes, frozenset(settings.input_types), settings.unsupported),
             input_topic=self._input_topic,
             input_start=self._input_start,
             expectations_grace_seconds=settings.expectations_grace_seconds,
@@ -289,7 +289,7 @@ class Worker:
             dead_letters=self._dead_letters(verified),
             dead_letter_limits=DeadLetterLimits(settings.poison_run_limit, settings.poison_share_limit),
         )
-        memory, judge_marks = ScoringMemory(scorer.policy), self._judge_marks()
+        memory, beside = ScoringMemory(scorer.policy), self._beside()
         # Partitions that are added later are read from their earliest record.
         known, added = range(verified.partitions["input"]), replace(scorer, input_start="earliest")
         return self._make_role(
@@ -308,17 +308,22 @@ class Worker:
                 self._unmarked_offsets.judge,
                 self._traces.of_partition(settings.kafka_group_id),
                 memory,
-                judge_marks,
+                beside,
             ),
         )
 
-    def _judge_marks(self) -> JudgeMarks | None:
-        if not self._settings.lenient:
-            return None
+    def _beside(self) -> Beside:
+        beside = Beside()
         # Who does not ask for it need not load the diagnosis.
-        from safe_core.lenient import marks_of  # noqa: PLC0415
+        if self._settings.lenient:
+            from safe_core.lenient import marks_of  # noqa: PLC0415
 
-        return marks_of
+            beside = beside._replace(judge_marks=marks_of)
+        if self._settings.unsupported:
+            from safe_core.unsupported import count_unsupported  # noqa: PLC0415
+
+            beside = beside._replace(count_unsupported=count_unsupported)
+        return beside
 
     def _aggregator(self, verified: Verified) -> Role:
         settings = self._settings

@@ -55,6 +55,9 @@ _LARGE_BYTES = 64 * 1024
 _ALL = 1_000_000
 """More records than a slice ever has."""
 
+_MOST_COMPARED = 20_000_000
+"""Of the characters of a narrative, times the bytes of its output: what comparing their values may cost."""
+
 _MOST_JUDGED_BYTES = 400_000
 """Of an output, times the terms that it misses: what lenient recall may cost, which is about a second."""
 
@@ -113,6 +116,17 @@ JudgeMarks = Callable[[Output, Details, Accepted], Marks]
 """Gives lenient recall and coverage, and takes milliseconds: an output with marks is scored in a thread."""
 
 
+CountUnsupported = Callable[[Output, str], int]
+"""Counts the values of an output that a narrative does not have, and takes tens of milliseconds."""
+
+
+class Beside(NamedTuple):
+    """What is said beside the scores, where it is asked for: it takes long, so outputs are then scored in a thread."""
+
+    judge_marks: JudgeMarks | None = None
+    count_unsupported: CountUnsupported | None = None
+
+
 class ScorerPartition:
     """What the scorer does with one partition of the input; it keeps no state of its own."""
 
@@ -126,9 +140,9 @@ class ScorerPartition:
         judge_unmarked: JudgeUnmarked,
         spans: SliceSpans | None = None,
         memory: ScoringMemory | None = None,
-        judge_marks: JudgeMarks | None = None,
+        beside: Beside | None = None,
     ) -> None:
-        self._judge_marks = judge_marks
+        self._beside = beside or Beside()
         self._judge_unmarked = judge_unmarked
         self._spans = spans or SliceSpans()
         self._memory = memory or ScoringMemory(settings.policy)
@@ -298,7 +312,7 @@ class ScorerPartition:
         self._scored_at = self._now_ms()
         for taken, (record, event, answer) in enumerate(zip(records, events, answers, strict=True), start=1):
             try:
-                if _is_large(record) or self._judge_marks is not None:
+                if _is_large(record) or any(self._beside):
                     await asyncio.to_thread(self._publish_one, record, event, answer, outgoing)
                 else:
                     self._publish_one(record, event, answer, outgoing)
@@ -340,6 +354,7 @@ class ScorerPartition:
         near = 0 if failed else _near_violations(event, found, encoded.case)
         marks = self._marks(record, event, found, encoded.case, failed=failed)
         input_matches = None if failed else do_inputs_match(event.narrative, found.narratives)
+        invented = self._invented(record, event, input_matches=input_matches)
         value = encode_scored(
             scored_record(
                 record, event, concern_id, found, encoded,
@@ -360,6 +375,9 @@ class ScorerPartition:
         self._count(concern_id, encoded.case, input_matches=input_matches, failed=failed)
         if near:
             self._counts["safe_near_violations", concern_id] += near
+        if invented is not None:
+            self._counts["safe_outputs_with_checked_values", concern_id] += 1
+            self._counts["safe_unsupported_values", concern_id] += invented
         for name in event.resembled:
             self._counts["safe_misspelt_keys", name] += 1
             self._resembled[name] += 1
@@ -387,14 +405,27 @@ class ScorerPartition:
         self, record: Record, event: InputEvent, found: FoundExpectations, case: CaseScore, *, failed: bool
     ) -> Marks | None:
         """Give lenient recall and coverage, if asked for, but not of an output that would take seconds."""
-        if self._judge_marks is None or _is_large(record):
+        judge_marks = self._beside.judge_marks
+        if judge_marks is None or _is_large(record):
             return None
         missed = len(case.details.cr_missing) + len(case.details.ac_missing)
         if missed * len(record.value or b"") > _MOST_JUDGED_BYTES:
             return None
         try:
-            return self._judge_marks(EMPTY_OUTPUT if failed else event.output, case.details, found.accepted_wordings)
+            return judge_marks(EMPTY_OUTPUT if failed else event.output, case.details, found.accepted_wordings)
         except Exception:  # noqa: BLE001 (a defect of what only informs must not cost a result)
+            return None
+
+    def _invented(self, record: Record, event: InputEvent, *, input_matches: bool | None) -> int | None:
+        """Count the values that the case's own narrative lacks; None if it is not known, or would take seconds."""
+        narrative, count_unsupported = event.raw_input, self._beside.count_unsupported
+        if count_unsupported is None or narrative is None or not input_matches or _is_large(record):
+            return None
+        if len(narrative) * len(record.value or b"") > _MOST_COMPARED:
+            return None
+        try:
+            return count_unsupported(event.output, narrative)
+        except Exception:  # noqa: BLE001 (a defect of what is only counted must not cost a result)
             return None
 
     # --- dead letters -------------------------------------------------------------------------------------------------

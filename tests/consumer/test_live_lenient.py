@@ -9,6 +9,7 @@ from consumer.wire.scored_record import decode_scored
 from consumer.worker import scorer
 from safe_core import DEFAULT_POLICY, Expectations, Output, prepare, score
 from safe_core.lenient import beside_scores
+from safe_core.unsupported import count_unsupported
 from tests.support import chain
 from tests.support.cases import encoded, event_stream, make_batches
 from tests.support.chain import Chain, Written, inputs_of
@@ -93,6 +94,50 @@ async def test_a_defect_in_what_stands_beside_the_scores_costs_no_result(
     written = await Chain(BATCHES, lenient=True).run(STREAM)
     assert len(of("result", written)) == len(STREAM)
     assert all(("lenient" in result) is (name != "judge") for result in of("result", written))
+
+
+MADE_UP = "He is 61 years old. Blood pressure 148/92, temperature 38.4 C."
+
+
+def event_of(case: Any, summary: str, **output: Any) -> Outgoing:
+    told = {"raw_input": case.entry["patient_payload"], "summary": summary, **output}
+    return Outgoing(encoded({"test_id": case.test_id, "batch_id": case.batch_id, "output": told}))
+
+
+async def counted(events: list[Outgoing], *, unsupported: bool = True) -> dict[str, float]:
+    """Score outputs, and give what was counted of their values."""
+    chain = Chain(BATCHES, unsupported=unsupported)
+    await chain.run(inputs_of(events))
+    families = {family.name: family for family in chain.metrics.collect()}
+    names = ("safe_unsupported_values", "safe_outputs_with_checked_values")
+    return {
+        name: sum(sample.value for sample in families[name].samples if sample.name.endswith("_total")) for name in names
+    }
+
+
+async def test_values_that_the_narrative_lacks_are_counted_where_it_is_known_and_they_are_asked_for() -> None:
+    first, second, *_ = BATCHES[0].cases
+    events = [
+        event_of(first, MADE_UP),
+        event_of(second, second.entry["patient_payload"]),
+        event_of(first, MADE_UP, raw_input="Another patient, of 61 years."),
+        event_of(first, MADE_UP, raw_input=None),
+        event_of(first, MADE_UP, error_message="429"),
+    ]
+    expected = count_unsupported(Output((), MADE_UP, ()), first.entry["patient_payload"])
+    assert expected >= 3
+    told = await counted(events)
+    assert told == {"safe_unsupported_values": expected, "safe_outputs_with_checked_values": 2}
+    assert await counted(events, unsupported=False) == dict.fromkeys(told, 0)
+
+
+@pytest.mark.parametrize("limit", ["_LARGE_BYTES", "_MOST_COMPARED"])
+async def test_values_of_an_output_that_would_cost_much_are_not_compared(
+    limit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scorer, limit, 100)
+    told = await counted([event_of(BATCHES[0].cases[0], MADE_UP)])
+    assert told == {"safe_unsupported_values": 0, "safe_outputs_with_checked_values": 0}
 
 
 async def test_a_record_without_them_is_the_same_as_before() -> None:

@@ -50,6 +50,18 @@ FAMILIES: list[tuple[str, str, set[str], str]] = [
         "Forbidden terms that a scored output's questions have in another form, which AH does not find.",
     ),
     (
+        "safe_unsupported_values",
+        "counter",
+        {"concern_id"},
+        "Values of scored outputs that their narratives do not have; with SAFE_V0_UNSUPPORTED.",
+    ),
+    (
+        "safe_outputs_with_checked_values",
+        "counter",
+        {"concern_id"},
+        "Scored outputs whose values were compared with their narratives; with SAFE_V0_UNSUPPORTED.",
+    ),
+    (
         "safe_failed_generations",
         "counter",
         {"concern_id"},
@@ -306,6 +318,8 @@ def full() -> Metrics:
             ("safe_empty_outputs", "S11"): 1,
             ("safe_input_mismatches", "S11"): 2,
             ("safe_near_violations", "S11"): 1,
+            ("safe_unsupported_values", "S11"): 3,
+            ("safe_outputs_with_checked_values", "S11"): 2,
             ("safe_failed_generations", "S11"): 1,
         }
     )

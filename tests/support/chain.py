@@ -21,10 +21,12 @@ from consumer.worker.aggregator import AggregatorPartition
 from consumer.worker.aggregator_state import AggregatorSettings
 from consumer.worker.dead_letter_limit import DeadLetterLimits
 from consumer.worker.dead_letter_writing import DeadLetterTopic
-from consumer.worker.scorer import ScorerPartition, ScorerSettings
+from consumer.worker.scorer import Beside, ScorerPartition, ScorerSettings
 from safe_core import DEFAULT_POLICY, Expectations, Policy, prepare
 from safe_core.lenient import marks_of
-from tests.support.cases import WrittenBatch
+from safe_core.narrative_digests import digest_of_narrative
+from safe_core.unsupported import count_unsupported
+from tests.support.cases import WrittenBatch, WrittenCase
 from tests.support.marker import Marker
 from tests.support.offsets import never_judged
 
@@ -59,6 +61,11 @@ class _Slice(Outgoing):
         self.written.append(Written(topic, partition, len(self.written), key, value, tuple(headers)))
 
 
+def _digests(case: WrittenCase) -> tuple[str, ...]:
+    digest = digest_of_narrative(case.entry["patient_payload"])
+    return () if digest is None else (digest,)
+
+
 class _Cases:
     """An ExpectationsSource over batches of ours."""
 
@@ -66,7 +73,7 @@ class _Cases:
     requests: Mapping[str, int] = {}
     unusable: Sequence[str] = ()
 
-    def __init__(self, batches: Sequence[WrittenBatch]) -> None:
+    def __init__(self, batches: Sequence[WrittenBatch], *, tells_narratives: bool) -> None:
         self._found = {
             ExpectationsKey(batch.batch_id, case.test_id): FoundExpectations(
                 prepare(Expectations(*map(tuple, case.terms))),
@@ -75,6 +82,7 @@ class _Cases:
                 None,
                 len(batch.cases),
                 in_batch=True,
+                narratives=_digests(case) if tells_narratives else (),
             )
             for batch in batches
             for case in batch.cases
@@ -113,11 +121,13 @@ class Chain:
         policy: Policy = DEFAULT_POLICY,
         max_value_bytes: int = 1_048_576,
         lenient: bool = False,
+        unsupported: bool = False,
     ) -> None:
         letters = DeadLetterTopic("dead-letter", 1, 8 * 1024 * 1024, GROUP, "0.1.0")
         metrics = Metrics("0.1.0", policy.fingerprint)
+        rules = InputRules(keeps_narratives=unsupported)
         scoring = ScorerSettings(
-            GROUP, "0.1.0", policy, InputRules(), None, 0, "scored", 1, INPUT, letters, DeadLetterLimits()
+            GROUP, "0.1.0", policy, rules, None, 0, "scored", 1, INPUT, letters, DeadLetterLimits()
         )
         self._folding = AggregatorSettings(
             group=GROUP,
@@ -134,12 +144,11 @@ class Chain:
             batch_ttl_seconds=604_800,
             event_time_ahead_seconds=3_600,
         )
-        self._metrics = metrics
+        self.metrics = self._metrics = metrics
         self._clock = _Clock()
-        judge_marks = marks_of if lenient else None
-        self._scorer = ScorerPartition(
-            0, scoring, _Cases(batches), metrics, lambda: NOW, never_judged, judge_marks=judge_marks
-        )
+        beside = Beside(marks_of if lenient else None, count_unsupported if unsupported else None)
+        source = _Cases(batches, tells_narratives=unsupported)
+        self._scorer = ScorerPartition(0, scoring, source, metrics, lambda: NOW, never_judged, beside=beside)
 
     async def _nothing(self, _partition: int, _end: int) -> AsyncIterator[Sequence[Record]]:
         nothing: Sequence[Sequence[Record]] = ()
@@ -150,6 +159,7 @@ class Chain:
         """Pass the inputs through both stages, until every batch has its report."""
         first, second = _Slice(), _Slice()
         assert await self._scorer.process(inputs, first) == len(inputs)
+        self._scorer.committed(len(inputs))
         scored = [record for record in first.written if record.topic == "scored"]
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(aggregator_module, "time", self._clock)
