@@ -136,6 +136,13 @@ class Change:
         return None if before is None or after is None else ListChange(before, after)
 
     @property
+    def evaded(self) -> tuple[str, ...]:
+        """The forbidden terms that the new output no longer uses as they are written, but in another form."""
+        near = self.listed("near_violations")
+        used = {term for change in self.terms if change.criterion == "AH" for term in change.won}
+        return () if near is None else tuple(term for term in near.new if term in used)
+
+    @property
     def has_lenient(self) -> bool:
         """Whether both reports tell its lenient recall."""
         return None not in (self.before.lenient, self.after.lenient)

@@ -10,7 +10,7 @@ import pytest
 from consumer.cli.main import main
 from consumer.offline.compare import Comparison, compare
 from consumer.offline.pages.comparison import RENDERED
-from consumer.offline.pages.comparison_content import headline, summary
+from consumer.offline.pages.comparison_content import headline, summary, term_totals, terms_of
 from consumer.offline.stored_report import read_report
 from tests.support.desk import lay_out, score
 
@@ -59,6 +59,15 @@ def test_an_evasion_that_labels_call_better_is_named_and_not_called_progress() -
     assert "Near violations that are new: in 10 cases." in summary(comparison)
     assert comparison.document()["change"] == "near_violations"
     assert headline(compared("new", "base")) == "Labels fell beyond chance (10 fell, 0 rose)"
+
+
+def test_a_term_that_is_evaded_now_is_not_called_no_longer_used() -> None:
+    scored("base", lambda _: answered(BLAMES))
+    scored("new", lambda number: answered(EVADES if number else ASKS))
+    comparison = compared()
+    assert dict(terms_of(comparison.cases[0])) == {"AH no longer used": ("negligence",)}
+    assert dict(terms_of(comparison.cases[1])) == {"AH now in another form": ("negligence",)}
+    assert "AH 0 newly used, 10 no longer used (9 in another form)" in term_totals(comparison)
 
 
 def test_invented_values_are_named_though_every_score_is_the_same() -> None:
@@ -148,3 +157,14 @@ def test_history_says_in_how_many_cases_values_could_be_checked(capsys: pytest.C
     capsys.readouterr()
     main(["history", "a.json"])
     assert "unsupported values: 2 (1 of 2 cases checked)" in capsys.readouterr().out
+
+
+def test_triage_says_what_no_proposal_speaks_of(capsys: pytest.CaptureFixture[str]) -> None:
+    lay_out([case(number) for number in (0, 1)], {f"C-{number}": answered(EVADES, INVENTS) for number in (0, 1)})
+    triage = ["triage", "-i", "run.json", "-t", "cases"]
+    assert main(triage) == 0
+    said = "These outputs have 2 near violations and 4 unsupported values, of which no proposal speaks"
+    assert said in capsys.readouterr().out
+    lay_out([case(0)], {"C-0": answered(ASKS)})
+    assert main(triage) == 0
+    assert "What an output says besides the terms of its test case is not judged." in capsys.readouterr().out

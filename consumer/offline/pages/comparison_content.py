@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from consumer.offline.compare import CaseTest, Change, Comparison, NotJudged, Reason, Respect, Side
+from consumer.offline.compare import CaseTest, Change, Comparison, NotJudged, Reason, Respect, Side, without
 from consumer.offline.pages.numbers import pass_rate, score
 from consumer.offline.pages.report_content import MISMATCH, Sentence, Table, a_few, settings_of
 from consumer.offline.stored_report import LISTED
@@ -215,7 +215,11 @@ _WON: Final[Mapping[Criterion, str]] = {"CR": "newly found", "AH": "no longer us
 
 def term_totals(comparison: Comparison) -> str:
     """Give how many terms the judged cases lost and won back."""
-    totals = (f"{name} {lost} {_LOST[name]}, {won} {_WON[name]}" for name, lost, won in comparison.terms)
+    evaded = sum(len(case.evaded) for case in comparison.cases)
+    rest = {"AH": f" ({evaded} in another form)"} if evaded else {}
+    totals = (
+        f"{name} {lost} {_LOST[name]}, {won} {_WON[name]}{rest.get(name, '')}" for name, lost, won in comparison.terms
+    )
     return f"Terms: {'; '.join(totals)}"
 
 
@@ -224,9 +228,11 @@ def terms_of(case: Change) -> Iterator[tuple[str, tuple[str, ...]]]:
     for criterion, lost, won in case.terms:
         # Of forbidden terms, those that are newly used are the ones that were found.
         in_base, in_new = (won, lost) if criterion == "AH" else (lost, won)
+        evaded = case.evaded if criterion == "AH" else ()
         changes = (
             (_LOST[criterion], lost),
-            (_WON[criterion], won),
+            (_WON[criterion], without(won, evaded)),
+            ("now in another form", evaded),
             ("doubtful in base", case.before.doubts(criterion, in_base)),
             ("doubtful in new", case.after.doubts(criterion, in_new)),
         )

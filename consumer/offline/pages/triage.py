@@ -39,6 +39,7 @@ NOT_REPLACED: Final = (
     "in other words than the narrative or the output cannot be replaced: `--format json` says why, in `not_replaced`."
 )
 NOT_JUDGED: Final = "What an output says besides the terms of its test case is not judged."
+BESIDE: Final = "These outputs have {}, of which no proposal speaks: see safe explain --all."
 
 
 # --- content ----------------------------------------------------------------------------------------------------------
@@ -62,12 +63,21 @@ def steps(triage: Triage) -> Table:
     return Table("What each step would give", _HEADINGS, rows, texts=1)
 
 
+def _beside(triage: Triage) -> str:
+    """Count what stands beside the terms; "" if there is nothing."""
+    near = sum(len(case.near) for case in triage.lines)
+    values = sum(value.kind == "nowhere" for case in triage.lines for value in case.unsupported)
+    counts = ((near, "near violation"), (values, "unsupported value"))
+    told = " and ".join(count_of(count, what) for count, what in counts if count)
+    return BESIDE.format(told) if told else ""
+
+
 def remarks(triage: Triage) -> list[str]:
     """Say what the numbers mean, and which cases have no proposals."""
     missing = sum(case.generation is None for case in triage.lines)
     failed = sum(case.generation == "failed" for case in triage.lines)
     mismatched = sum(case.input_matches is False for case in triage.lines)
-    told = [SCORED_AGAIN, IF_ALL_WORK, STILL_MISSED, NOT_JUDGED]
+    told = [SCORED_AGAIN, IF_ALL_WORK, STILL_MISSED, _beside(triage) or NOT_JUDGED]
     if left := sum(bool(each.proposal.not_replaced) for each in triage.proposals):
         told.insert(3, f"{count_of(left, 'term')} {NOT_REPLACED}")
     if mismatched:
