@@ -2,7 +2,7 @@
 
 import pytest
 
-from safe_core.near_violations import near_violations
+from safe_core.near_violations import _MOST_LETTERS, _letters, near_violations
 
 EVASIONS = [
     # term, question, what of it is told
@@ -115,3 +115,9 @@ def test_a_long_term_is_looked_for_in_its_own_words_alone() -> None:
     assert near_violations((term,), (), [term.replace("heart attack", "myocardial infarction", 1)]) == ()
     (near,) = near_violations((term,), (), [term.replace("at fault", "at-fault")])
     assert near.kind == "spelling"
+
+
+def test_letters_of_many_scripts_do_not_stay_in_memory() -> None:
+    every = "".join(map(chr, range(0x100, 0xD800)))
+    assert near_violations(("at fault",), (), [f"{every} at\nfault"])
+    assert len(_letters) <= _MOST_LETTERS
