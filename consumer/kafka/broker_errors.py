@@ -122,8 +122,8 @@ _LOGIN = Meaning(  # passing: while a password is changed, some brokers know the
     "SAFE_V0_KAFKA_SASL_USERNAME and SAFE_V0_KAFKA_SASL_PASSWORD"
 )
 _OLD_BROKER = Meaning(
-    "the broker does not know this request; it is older than SAFE needs, or is being upgraded. docs/clusters.md says "
-    "which versions work, and with which settings"
+    "the broker does not know this request; it is older than SAFE needs, or is being upgraded. "
+    "docs/reference/clusters.md says which versions work, and with which settings"
 )
 _REPLICATION = _permanent(
     "the cluster does not accept this number of replicas: it may have fewer brokers. Set --replication-factor"

@@ -32,5 +32,5 @@ async def check_brokers(cluster: Cluster, settings: Settings) -> None:
         what = " nor one that ".join(next(iter(lacking.values())))
         raise ConfigurationError(
             f"exactly_once needs Kafka 2.5 or newer, but {named(lacking)} has no request that {what}: upgrade the "
-            "brokers, or set SAFE_V0_DELIVERY=at_least_once. docs/clusters.md says which brokers work"
+            "brokers, or set SAFE_V0_DELIVERY=at_least_once. docs/reference/clusters.md says which brokers work"
         )

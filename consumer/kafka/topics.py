@@ -32,6 +32,7 @@ _BROKERS_TIME: Mapping[str, str] = {"message.timestamp.type": "LogAppendTime"}
 _DEAD_LETTER_BYTES = 8 * 1024 * 1024
 _CASES_BYTES = 8 * 1024 * 1024
 _RECORD_OVERHEAD_BYTES = 64 * 1024
+_LARGEST_BATCH = "max.message.bytes"
 _KNOWN_SECONDS = 30.0
 """How long brokers may take to learn of topics that were just created."""
 
@@ -89,13 +90,15 @@ def cases_topic(settings: Settings) -> TopicSpec | None:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """The topics as they were found: their partition counts, the dead-letter topic's size limit, and warnings.
+    """The topics as they were found: their partition counts, and warnings.
 
-    `topic_ids` has the ids that the brokers report; `notes` are facts to know that need no action.
+    `limits` has the largest batch that each accepts, by the topic's name, as far as the settings may be read; of the
+    dead-letter topic it is always known. `topic_ids` has the ids that the brokers report; `notes` are facts to know
+    that need no action.
     """
 
     partitions: Mapping[Name, int]
-    dead_letter_bytes: int
+    limits: Mapping[str, int]
     warnings: tuple[str, ...]
     topic_ids: Mapping[Name, str]
     notes: tuple[str, ...] = ()
@@ -145,12 +148,18 @@ async def verify_topics(cluster: Cluster, settings: Settings, role: str) -> Veri
         warnings += _differences(spec, described[spec.name], durability_is_known=name in _DURABLE)
     if cases is not None:
         warnings += _differences_of_cases(cases, described[cases.name])
-    limit = described[specs["dead_letter"].name].max_message_bytes
+    dead_letter = described[specs["dead_letter"].name]
+    limits = {dead_letter.name: dead_letter.max_message_bytes} | message_limits(described)
     notes = (_ONE_BROKER,) if is_alone else ()
     ids = {name: topic_id for name, spec in needed.items() if (topic_id := described[spec.name].topic_id) is not None}
     if not ids:
         warnings.append(_NO_TOPIC_IDS)
-    return Verified(partitions, limit, tuple(warnings), ids, notes)
+    return Verified(partitions, limits, tuple(warnings), ids, notes)
+
+
+def message_limits(described: Mapping[str, TopicDescription]) -> dict[str, int]:
+    """The largest batch that each topic accepts, without topics whose settings may not be read."""
+    return {name: topic.max_message_bytes for name, topic in described.items() if _LARGEST_BATCH in topic.settings}
 
 
 async def _described(cluster: Cluster, needed: Sequence[str]) -> Mapping[str, TopicDescription]:
@@ -200,7 +209,7 @@ _ONE_BROKER = "this cluster has one broker and no second copy of any record: wha
 _NO_TOPIC_IDS = (
     "the brokers report no topic ids (Kafka does since 2.8), so one check is off: SAFE does not see that a topic was "
     "deleted and created again under its name. Before you do that, stop all workers; see 'Starting over' in "
-    "docs/operate.md"
+    "docs/how-to/operate.md"
 )
 
 

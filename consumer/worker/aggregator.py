@@ -91,6 +91,7 @@ class AggregatorPartition:
         self._mixed: list[LiveBatch] = []
         self._began_at, self._folded_at = self._clock.monotonic(), self._clock.known_ms()
         self._last: ScoredRecord[Raw] | None = None
+        self._most_bytes = self._settings.limits.scored_bytes
 
     # --- restore ------------------------------------------------------------------------------------------------------
 
@@ -210,7 +211,7 @@ class AggregatorPartition:
         return True
 
     def _decoded(self, record: Record, outgoing: Outgoing) -> ToFold | None:
-        """Decode a record; None if another group wrote it, or if it cannot be read and becomes a dead letter."""
+        """Decode a record; None if another group wrote it, or if it becomes a dead letter."""
         try:
             if record.headers != self._state.headers:  # those of our own scorers, without a trace, are in order
                 group = group_of(record.headers)
@@ -218,7 +219,9 @@ class AggregatorPartition:
                     self._counts["safe_records", "foreign"] += 1
                     return None
                 check_schema(record.headers)
-            return decode_to_fold(record.value, self._state.ahead_ms)
+            if record.value is None or len(record.value) <= self._most_bytes:
+                return decode_to_fold(record.value, self._state.ahead_ms)
+            poison = self._settings.limits.result_too_large(len(record.value))
         except Undecodable as error:
             poison = Poison("invalid_event", str(error))
         append_dead_letter(outgoing, record, poison, "aggregator", self._settings.dead_letters, self._clock.now_ms())

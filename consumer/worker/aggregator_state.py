@@ -1,7 +1,7 @@
 """What the aggregator remembers of one partition, and how it writes that to `safe.v0.state` (contract.md, "State")."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -14,6 +14,7 @@ from consumer.wire.headers import own_headers, owner_headers
 from consumer.wire.keys import PROGRESS_KEY, batch_key
 from consumer.worker.dead_letter_writing import DeadLetterTopic
 from consumer.worker.live_batch import LiveBatch
+from consumer.worker.topic_limits import RESULT_OVERHEAD_BYTES, TopicLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,12 @@ class AggregatorSettings:
     batch_ttl_seconds: float
     event_time_ahead_seconds: int
     guarded: bool = False
+    limits: TopicLimits = field(default_factory=TopicLimits)
+
+    @property
+    def report_bytes(self) -> int:
+        """How large a report may be."""
+        return min(self.max_value_bytes, self.limits.of(self.report_topic) - RESULT_OVERHEAD_BYTES)
 
 
 class Mark(NamedTuple):

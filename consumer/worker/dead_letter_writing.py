@@ -6,6 +6,7 @@ from consumer.dead_letter_reasons import Poison
 from consumer.kafka.writer import Outgoing
 from consumer.wire.dead_letter import dead_letter_headers, value_omitted
 from consumer.wire.record import Record
+from consumer.worker.topic_limits import TopicLimits
 
 _OVERHEAD_BYTES = 16 * 1024
 """Room for key, headers and framing below the topic's limit."""
@@ -13,11 +14,11 @@ _OVERHEAD_BYTES = 16 * 1024
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterTopic:
-    """The topic as it was verified at the start, and who writes to it."""
+    """The topic as it was verified at the start, the limit of its batches, and who writes to it."""
 
     name: str
     partitions: int
-    max_bytes: int
+    limits: TopicLimits
     group: str
     version: str
 
@@ -32,7 +33,7 @@ def append_dead_letter(
     value = record.value
     partition = record.partition % topic.partitions
     headers_size = sum(len(name) * 4 + len(content or b"") for name, content in headers)
-    room = topic.max_bytes - _OVERHEAD_BYTES - headers_size - len(record.key or b"")
+    room = topic.limits.of(topic.name) - _OVERHEAD_BYTES - headers_size - len(record.key or b"")
     if value is not None and len(value) > room:
         if outgoing.append_compressed(topic.name, partition, record.key, value, headers, room):
             return

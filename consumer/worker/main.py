@@ -5,8 +5,8 @@ import gc
 import os
 import signal
 import time
-from collections.abc import Callable
-from contextlib import AsyncExitStack
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -31,7 +31,7 @@ from consumer.kafka.connection import Connection
 from consumer.kafka.reader import read_partition
 from consumer.kafka.subscription import Membership, Subscription
 from consumer.kafka.table_reader import TableReader
-from consumer.kafka.topics import Verified, cases_topic, topic_specs, verify_topics
+from consumer.kafka.topics import Verified, cases_topic, message_limits, topic_specs, verify_topics
 from consumer.kafka.writer import DOUBTFUL_COMMIT_SECONDS, PartitionWriter, PlainWriter, TransactionalWriter
 from consumer.settings import LastGood, Loaded, Settings, without_secrets
 from consumer.telemetry.logs import CLIENT_RECORDS
@@ -55,6 +55,7 @@ from consumer.worker.scorer import Beside, ScorerPartition, ScorerSettings
 from consumer.worker.scoring_memory import ScoringMemory
 from consumer.worker.spans import open_traces
 from consumer.worker.startup_wait import StartupWait
+from consumer.worker.topic_limits import TopicLimits
 from consumer.worker.topic_ownership import check_input_offsets, check_ownership, input_start, is_guarded
 from consumer.worker.topic_watch import TopicWatch
 from consumer.worker.unmarked_offsets import unmarked_offsets
@@ -62,6 +63,7 @@ from consumer.worker.unmarked_offsets import unmarked_offsets
 _log = structlog.get_logger("safe.worker")
 
 _WATCH_SECONDS = 1.5
+_LIMITS_EVERY = 4
 _CLUSTER_TIMEOUT_SECONDS = 3.0
 _ASK_AGAIN_SECONDS = 0.5
 _TRANSACTION_SHARE = 0.8
@@ -107,6 +109,7 @@ class Worker:
         self._unmarked_offsets = unmarked_offsets(self._cluster, self._connection, self._settings)
         self._input_topic: InputTopic | None = None
         self._stopping = asyncio.Event()
+        self._message_limits: dict[str, int] = {}
         self._first_signal_at = 0.0
         self._health = Health(self._connection.login)
         self._clock = self._health.clock
@@ -266,6 +269,7 @@ class Worker:
         return expectations_source(self._settings, self._connection, self._access)
 
     def _make_poll_loops(self, verified: Verified) -> list[PollLoop]:
+        self._message_limits |= verified.limits
         makers = {"scorer": self._scorer, "aggregator": self._aggregator}
         chosen = makers.values() if self._role == "all" else [makers[self._role]]
         seconds = self._settings.shutdown_seconds
@@ -288,6 +292,9 @@ class Worker:
             scored_partitions=verified.partitions["scored"],
             dead_letters=self._dead_letters(verified),
             dead_letter_limits=DeadLetterLimits(settings.poison_run_limit, settings.poison_share_limit),
+            limits=TopicLimits(
+                self._message_limits, (settings.scored_topic, settings.state_topic, settings.result_topic)
+            ),
         )
         memory, beside = ScoringMemory(scorer.policy), self._beside()
         # Partitions that are added later are read from their earliest record.
@@ -342,6 +349,7 @@ class Worker:
             batch_ttl_seconds=settings.batch_ttl_seconds,
             event_time_ahead_seconds=settings.event_time_ahead_seconds,
             guarded=self._guarded,
+            limits=TopicLimits(self._message_limits, (settings.state_topic, settings.result_topic)),
         )
         gauges = self._metrics.gauges = BatchGauges(
             settings.max_exported_batches, self._health.aggregator_is_surely_ours
@@ -421,7 +429,7 @@ class Worker:
         return DeadLetterTopic(
             self._settings.dead_letter_topic,
             verified.partitions["dead_letter"],
-            verified.dead_letter_bytes,
+            TopicLimits(self._message_limits),
             self._settings.kafka_group_id,
             __version__,
         )
@@ -447,8 +455,15 @@ class Worker:
                 continue
             self._health.note_answer()
             watch.note(seen)
+            if round_ % _LIMITS_EVERY == 0:
+                await self._read_limits(watch.topics)
             for poll_loop in self._health.poll_loops:
                 poll_loop.leaderless = watch.leaderless(poll_loop.role.topic)
+
+    async def _read_limits(self, topics: Sequence[str]) -> None:
+        """Look how large the batches are that the topics accept now; what cannot be read stays as it was."""
+        with suppress(Transient, Fatal):
+            self._message_limits |= message_limits(await self._cluster.describe(topics))
 
     async def _watch_logins(self) -> None:
         """Read again what logins are made with, and end the worker once the brokers have refused it for too long."""

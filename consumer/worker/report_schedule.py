@@ -97,7 +97,7 @@ class ReportSchedule:
             expected_cases=row.expected_cases,
             complete=batch.is_complete(row.expected_cases),
         )
-        value = fit_report(report, self._settings.max_value_bytes)
+        value = fit_report(report, self._settings.report_bytes)
         headers = report_headers(batch.key, self._partition, row.moved, generated_at, self._ce_source)
         outgoing.append(self._settings.report_topic, self._partition, batch.key.encode(), value, headers)
         batch.row = replace(row, reported=row.moved, reported_at=now_ms)

@@ -5,7 +5,7 @@ import hashlib
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 from typing import Any, NamedTuple
 
@@ -34,6 +34,7 @@ from consumer.worker.dead_letter_writing import DeadLetterTopic, append_dead_let
 from consumer.worker.event_waits import unless
 from consumer.worker.scoring_memory import EncodedScore, ScoringMemory
 from consumer.worker.spans import SliceSpans
+from consumer.worker.topic_limits import RESULT_OVERHEAD_BYTES, TopicLimits
 from safe_core import (
     EMPTY_OUTPUT,
     CaseScore,
@@ -61,9 +62,6 @@ _MOST_COMPARED = 20_000_000
 _MOST_JUDGED_BYTES = 400_000
 """Of an output, times the terms that it misses: what lenient recall may cost, which is about a second."""
 
-_RESULT_OVERHEAD_BYTES = 16 * 1024
-"""What a result or a row adds to a scored record at most (contract.md, "Dead letters")."""
-
 
 @dataclass(frozen=True, slots=True)
 class ScorerSettings:
@@ -83,6 +81,7 @@ class ScorerSettings:
     input_topic: InputTopic | None
     dead_letters: DeadLetterTopic
     dead_letter_limits: DeadLetterLimits
+    limits: TopicLimits = field(default_factory=TopicLimits)
 
 
 class TopicIds(NamedTuple):
@@ -175,6 +174,8 @@ class ScorerPartition:
         self._reasons: Counter[str] = Counter()
         self._resembled: Counter[str] = Counter()
         self._scoring_seconds: list[float] = []
+        room = self._settings.input_rules.max_value_bytes - RESULT_OVERHEAD_BYTES
+        self._most_bytes = min(room, self._settings.limits.scored_bytes)
 
     # --- the life of a partition --------------------------------------------------------------------------------------
 
@@ -364,8 +365,8 @@ class ScorerPartition:
             )
         )  # fmt: skip
         self._scoring_seconds.append(time.perf_counter() - started)
-        if len(value) > self._settings.input_rules.max_value_bytes - _RESULT_OVERHEAD_BYTES:
-            raise Poison("result_too_large", f"the scored record has {len(value)} bytes")
+        if len(value) > self._most_bytes:
+            raise self._settings.limits.result_too_large(len(value))
         partition = partition_for(batch_key(concern_id, event.batch_id), self._settings.scored_partitions)
         key = case_key(concern_id, event.batch_id, event.test_id).encode()
         headers = self._headers

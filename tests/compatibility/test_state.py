@@ -24,6 +24,7 @@ from consumer.worker import report_schedule
 from consumer.worker.aggregator import AggregatorPartition
 from consumer.worker.aggregator_state import AggregatorSettings
 from consumer.worker.dead_letter_writing import DeadLetterTopic
+from consumer.worker.topic_limits import TopicLimits
 from tests.compatibility.frozen import GROUP, TOPICS, Frozen, load, versions
 from tests.support.checker import Run, check
 from tests.support.marker import Marker
@@ -41,7 +42,9 @@ SETTINGS = AggregatorSettings(
     state_topic=TOPICS.state,
     result_topic=TOPICS.result,
     report_topic=TOPICS.report,
-    dead_letters=DeadLetterTopic(TOPICS.dead_letter, 1, 1_000_000, GROUP, "of today"),
+    dead_letters=DeadLetterTopic(
+        TOPICS.dead_letter, 1, TopicLimits({TOPICS.dead_letter: 1_000_000}), GROUP, "of today"
+    ),
     max_value_bytes=1_048_576,
     batch_ttl_seconds=7 * 86_400,
     event_time_ahead_seconds=3_600,

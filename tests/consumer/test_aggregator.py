@@ -40,6 +40,7 @@ from consumer.worker.aggregator_state import AggregatorSettings
 from consumer.worker.dead_letter_writing import DeadLetterTopic
 from consumer.worker.scorer import TopicIds, scored_record
 from consumer.worker.scoring_memory import EncodedScore
+from consumer.worker.topic_limits import TopicLimits
 from safe_core import (
     CaseScore,
     Details,
@@ -73,7 +74,7 @@ SETTINGS = AggregatorSettings(
     state_topic="state",
     result_topic="result",
     report_topic="report",
-    dead_letters=DeadLetterTopic("dead", 4, 1_000_000, GROUP, "0.1.0"),
+    dead_letters=DeadLetterTopic("dead", 4, TopicLimits({"dead": 1_000_000}), GROUP, "0.1.0"),
     max_value_bytes=1_048_576,
     batch_ttl_seconds=7 * 86_400,
     event_time_ahead_seconds=3_600,
@@ -893,6 +894,25 @@ async def test_a_record_that_cannot_be_decoded_is_a_dead_letter_of_the_aggregato
     site.logic.committed(2)
     assert site.count("safe_dead_letters", reason="invalid_event") == 1
     assert site.count("safe_records", outcome="dead_lettered") == 1
+
+
+async def test_a_record_whose_result_would_not_fit_is_a_dead_letter_of_the_aggregator_and_not_folded(
+    clock: Clock,
+) -> None:
+    large = scored("1")
+    limits = {"state": 1_000_000, "result": len(large.value or b"") + 16 * 1024}
+    site = Site(clock, limits=TopicLimits(limits, ("state", "result")))
+    assert (await site.fill(large)).summaries() == [(1, 1, 0, 0)]
+
+    limits["result"] -= 1  # as if it were read again
+    site = Site(clock, limits=TopicLimits(limits, ("state", "result")))
+    outgoing = await site.fill(large)
+    (letter,) = outgoing.of("dead")
+    assert letter.headers["safe.dlq.reason"] == b"result_too_large"
+    assert f"result accepts {limits['result']} (max.message.bytes)".encode() in (
+        letter.headers["safe.dlq.detail"] or b""
+    )
+    assert outgoing.of("result") == []
 
 
 # --- reports ----------------------------------------------------------------------------------------------------------

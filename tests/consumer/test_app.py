@@ -36,7 +36,7 @@ from consumer.worker.unmarked_offsets import UnmarkedOffsets
 
 BROKERS = {1: "a:9092", 2: "b:9092", 3: "c:9092"}
 COUNTS: Mapping[Any, int] = {"input": 2, "scored": 4, "state": 4, "result": 4, "report": 4, "dead_letter": 2}
-VERIFIED = Verified(COUNTS, 8_000_000, ("a warning",), {}, ("a note",))
+VERIFIED = Verified(COUNTS, {"dead": 8_000_000}, ("a warning",), {}, ("a note",))
 
 
 class Silent(Cluster):

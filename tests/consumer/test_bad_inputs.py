@@ -18,6 +18,7 @@ from consumer.wire.input_event import InputRules
 from consumer.worker.dead_letter_limit import DeadLetterLimits
 from consumer.worker.dead_letter_writing import DeadLetterTopic
 from consumer.worker.scorer import ScorerPartition, ScorerSettings
+from consumer.worker.topic_limits import TopicLimits
 from safe_core import Policy
 from tests.support.bad_inputs import (
     BAD_INPUTS,
@@ -45,7 +46,7 @@ SETTINGS = ScorerSettings(
     scored_topic="scored",
     scored_partitions=8,
     input_topic=None,
-    dead_letters=DeadLetterTopic("dead", 4, 16 << 20, "safe-v0", "0.1.0"),
+    dead_letters=DeadLetterTopic("dead", 4, TopicLimits({"dead": 16 << 20}), "safe-v0", "0.1.0"),
     dead_letter_limits=DeadLetterLimits(),
 )
 

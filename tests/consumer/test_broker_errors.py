@@ -48,7 +48,7 @@ PASSING: dict[BaseException, tuple[str, ...]] = {
     kafka.KafkaStorageError(): ("disk", "broker's log"),
     kafka.UnknownTopicOrPartitionError(): ("does not exist", "safe topics create"),
     kafka.QuotaViolationError(): ("quota",),
-    kafka.UnsupportedVersionError(): ("older than SAFE needs", "docs/clusters.md"),
+    kafka.UnsupportedVersionError(): ("older than SAFE needs", "docs/reference/clusters.md"),
     kafka.GroupCoordinatorNotAvailableError(): ("__consumer_offsets", "ends by itself"),
     kafka.IllegalGenerationError(): ("rebalancing", "ends by itself"),
     kafka.InconsistentGroupProtocolError(): ("a group of its own",),

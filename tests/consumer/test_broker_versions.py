@@ -34,7 +34,7 @@ async def test_an_older_one_is_named_with_the_remedies() -> None:
     with pytest.raises(ConfigurationError) as refused:
         await check_brokers(Brokers(one=KAFKA_2_5, two=KAFKA_2_4), Settings())
 
-    for words in ("Kafka 2.5", "but two has", "SAFE_V0_DELIVERY=at_least_once", "docs/clusters.md"):
+    for words in ("Kafka 2.5", "but two has", "SAFE_V0_DELIVERY=at_least_once", "docs/reference/clusters.md"):
         assert words in str(refused.value)
 
 

@@ -37,6 +37,7 @@ from consumer.wire.times import rfc_3339
 from consumer.worker.dead_letter_writing import DeadLetterTopic, append_dead_letter
 from consumer.worker.scorer import TopicIds, scored_record
 from consumer.worker.scoring_memory import EncodedScore
+from consumer.worker.topic_limits import TopicLimits
 from safe_core import (
     CaseScore,
     Details,
@@ -529,7 +530,9 @@ def test_a_detail_is_cut_to_512_bytes_between_characters(sign: str) -> None:
     assert set(told.decode()) == {sign}
 
 
-TOPIC = DeadLetterTopic("safe.v0.dead-letter", 4, 8 * 1024 * 1024, "safe-v0", "0.1.0")
+TOPIC = DeadLetterTopic(
+    "safe.v0.dead-letter", 4, TopicLimits({"safe.v0.dead-letter": 8 * 1024 * 1024}), "safe-v0", "0.1.0"
+)
 POISON = Poison("too_large", "the value is too large")
 
 
@@ -551,7 +554,7 @@ def test_a_dead_letter_is_the_record_byte_for_byte() -> None:
 
 
 INCOMPRESSIBLE = random.Random(7).randbytes(60_000)
-SMALL = replace(TOPIC, max_bytes=64 * 1024)
+SMALL = replace(TOPIC, limits=TopicLimits({TOPIC.name: 64 * 1024}))
 
 
 def test_a_value_that_fits_compressed_stays() -> None:

@@ -38,6 +38,7 @@ from consumer.worker import scoring_memory
 from consumer.worker.dead_letter_limit import DeadLetterLimits
 from consumer.worker.dead_letter_writing import DeadLetterTopic
 from consumer.worker.scorer import ScorerPartition, ScorerSettings
+from consumer.worker.topic_limits import TopicLimits
 from safe_core import Expectations, JudgedBy, Policy, digest_of_narrative, judged_by, prepare
 from tests.support.case_files import a_case, write_batch, write_events
 from tests.support.marker import Marker
@@ -66,7 +67,7 @@ SETTINGS = ScorerSettings(
     scored_topic="scored",
     scored_partitions=8,
     input_topic=None,
-    dead_letters=DeadLetterTopic("dead", 4, 8 * 1024 * 1024, GROUP, "0.1.0"),
+    dead_letters=DeadLetterTopic("dead", 4, TopicLimits({"dead": 8 * 1024 * 1024}), GROUP, "0.1.0"),
     dead_letter_limits=DeadLetterLimits(),
 )
 FOUND = FoundExpectations(
@@ -494,6 +495,21 @@ async def test_the_limit_of_a_scored_record_leaves_room_for_what_a_result_adds()
     fits, over = (Site(input_rules=InputRules(len(value) + 16 * 1024 - less)) for less in (0, 1))
     assert (await fits.score(event())).outcomes == ["Pass"]
     assert (await over.score(event())).outcomes == ["result_too_large"]
+
+
+async def test_a_topic_that_accepts_less_than_a_value_may_have_sets_the_limit_and_is_named() -> None:
+    value = (await Site().score(event())).written[0].value or b""
+    for topic in ("scored", "state", "result"):
+        accepts: dict[str, int] = dict.fromkeys(("scored", "state", "result"), 1_000_000)
+        limits = TopicLimits(accepts, ("scored", "state", "result"))
+        site = Site(limits=limits)
+        accepts[topic] = len(value) + 16 * 1024
+        assert (await site.score(event())).outcomes == ["Pass"]
+        accepts[topic] -= 1  # as if it were read again
+        over = await site.score(event())
+        assert over.outcomes == ["result_too_large"]
+        detail = dict(over.written[0].headers)["safe.dlq.detail"] or b""
+        assert f"{topic} accepts {accepts[topic]} (max.message.bytes)".encode() in detail
 
 
 async def test_a_defect_of_ours_stops_no_partition(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

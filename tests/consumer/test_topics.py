@@ -185,7 +185,7 @@ async def test_topics_that_are_right_pass_without_a_warning(site: Settings, role
     verified = await verify_topics(InMemoryCluster(right(site)), site, role)
     assert verified.warnings == ()
     assert set(verified.partitions.values()) == {8}
-    assert verified.dead_letter_bytes == 8 * 1024 * 1024
+    assert verified.limits[site.dead_letter_topic] == 8 * 1024 * 1024
     assert ("input" in verified.partitions) == (role != "aggregator")
 
 
@@ -304,7 +304,7 @@ async def test_a_broker_that_tells_no_settings_is_taken_at_its_word(site: Settin
     broker = Broker({name: TopicDescription(name, 8, 3, {}, "an id") for name in DEFAULT_NAMES.values()})
     verified = await verify_topics(InMemoryCluster(broker), site, "all")
     assert verified.warnings == ()
-    assert verified.dead_letter_bytes == 1_048_588  # Kafka's default
+    assert verified.limits[site.dead_letter_topic] == 1_048_588  # Kafka's default
 
 
 # --- what outlives a broker -------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from consumer.worker.aggregator_state import AggregatorSettings
 from consumer.worker.dead_letter_limit import DeadLetterLimits
 from consumer.worker.dead_letter_writing import DeadLetterTopic
 from consumer.worker.scorer import Beside, ScorerPartition, ScorerSettings
+from consumer.worker.topic_limits import TopicLimits
 from safe_core import DEFAULT_POLICY, Expectations, Policy, prepare
 from safe_core.lenient import marks_of
 from safe_core.narrative_digests import digest_of_narrative
@@ -123,7 +124,7 @@ class Chain:
         lenient: bool = False,
         unsupported: bool = False,
     ) -> None:
-        letters = DeadLetterTopic("dead-letter", 1, 8 * 1024 * 1024, GROUP, "0.1.0")
+        letters = DeadLetterTopic("dead-letter", 1, TopicLimits({"dead-letter": 8 * 1024 * 1024}), GROUP, "0.1.0")
         metrics = Metrics("0.1.0", policy.fingerprint)
         rules = InputRules(keeps_narratives=unsupported)
         scoring = ScorerSettings(

@@ -35,6 +35,7 @@ from consumer.wire.scored_record import ResultShape, ScoredRecord, decode_scored
 from consumer.worker.dead_letter_limit import DeadLetterLimits
 from consumer.worker.dead_letter_writing import DeadLetterTopic
 from consumer.worker.scorer import ScorerPartition, ScorerSettings
+from consumer.worker.topic_limits import TopicLimits
 from safe_core import InvalidBatch, LatestResults, Policy, parse_batch, prepare
 from tests.core.oracle import Settings, oracle_score
 from tests.support.offsets import never_judged
@@ -68,7 +69,7 @@ SETTINGS = ScorerSettings(
     scored_topic="scored",
     scored_partitions=8,
     input_topic=None,
-    dead_letters=DeadLetterTopic("dead", 4, 8 * 1024 * 1024, "safe-v0", "0.1.0"),
+    dead_letters=DeadLetterTopic("dead", 4, TopicLimits({"dead": 8 * 1024 * 1024}), "safe-v0", "0.1.0"),
     dead_letter_limits=DeadLetterLimits(),
 )
 
