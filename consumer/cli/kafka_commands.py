@@ -62,20 +62,25 @@ def create(
     *,
     partitions: Annotated[int, typer.Option(metavar="N", min=1, help="Partitions of each topic.")] = 8,
     replication_factor: Annotated[int, typer.Option(metavar="N", min=1, help="Copies of each partition.")] = 1,
+    leave_out: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SETTING", help="A setting of topics that the cluster refuses; repeats."),
+    ] = None,
     bootstrap_servers: options.Servers = None,
     config_file: options.ConfigFile = None,
 ) -> None:
     """Create the topics that are missing, and report existing topics that are set up wrongly.
 
-    Example:
+    Examples:
 
     \b
       safe topics create --bootstrap-servers broker:9092 --partitions 16 --replication-factor 3
+      safe topics create --replication-factor 3 --leave-out segment.bytes
     """
     loaded = load_for_kafka(kafka_bootstrap_servers=bootstrap_servers, config=config_file)
     from consumer.kafka.topics import create_topics
 
-    for line in asyncio.run(create_topics(loaded.settings, partitions, replication_factor)):
+    for line in asyncio.run(create_topics(loaded.settings, partitions, replication_factor, leave_out or ())):
         typer.echo(line)
 
 

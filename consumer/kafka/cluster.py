@@ -364,6 +364,6 @@ class Cluster:
             if error is TopicAlreadyExistsError:
                 return False
             if code != 0:
-                reason = message[0] if message and message[0] else words_of(error())
-                raise Fatal(f"topic {topic} cannot be created: {reason}")
+                told = str(message[0]).rstrip(". ") if message and message[0] else ""
+                raise Fatal(f"topic {topic} cannot be created: {told or words_of(error())}")
         return True

@@ -2,10 +2,10 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from consumer.errors import ConfigurationError, Fatal, Transient
 from consumer.kafka.cluster import Cluster, TopicDescription
@@ -47,6 +47,7 @@ _IN_SYNC = 2
 _KAFKAS_OWN = ("__consumer_offsets", "__transaction_state")
 _UNCLEAN = "unclean.leader.election.enable"
 _IN_SYNC_SETTING = "min.insync.replicas"
+_POLICY = "cleanup.policy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,28 +287,78 @@ def _differences_of_cases(spec: TopicSpec, topic: TopicDescription) -> list[str]
     return found
 
 
-async def create_topics(settings: Settings, partitions: int, replication_factor: int) -> list[str]:
-    """Create the missing topics; returns a line for each. Raises ConfigurationError for one that is wrong."""
-    cases, durability = cases_topic(settings), _durable(replication_factor)
-    wanted = [(spec, partitions) for spec in topic_specs(settings).values()]
-    wanted += [] if cases is None else [(cases, CASES_PARTITIONS)]
+async def create_topics(
+    settings: Settings, partitions: int, replication_factor: int, leave_out: Collection[str] = ()
+) -> list[str]:
+    """Create the missing topics, without some of their settings; returns a line for each.
+
+    Raises ConfigurationError for one that is wrong, and, once all others are created, for those that were refused.
+    """
+    wanted = _wanted(settings, partitions, replication_factor, leave_out)
     try:
         async with connected_cluster(settings) as cluster:
             await _refuse_to_replace_a_lost_state(cluster, settings)
-            is_new = {
-                spec.name: await cluster.create(spec.name, count, replication_factor, {**spec.settings, **durability})
-                for spec, count in wanted
-            }
+            is_new, refused = await _created(cluster, wanted, replication_factor)
             await _wait_until_known(cluster, list(is_new))
+            if refused:
+                raise _not_created(refused, is_new)
             verified = await verify_topics(cluster, settings, "all")
             counts = await cluster.partition_counts(list(is_new))
     except Transient as error:
         raise ConfigurationError(f"topics cannot be created: {error}") from error
     lines = []
-    for spec, count in wanted:
-        found = "created" if is_new[spec.name] else "already there"
-        lines.append(f"{spec.name}: {found} with {count_of(counts.get(spec.name, count), 'partition')}")
+    for topic in wanted:
+        found = "created" if is_new[topic.name] else "already there"
+        lines.append(f"{topic.name}: {found} with {count_of(counts.get(topic.name, topic.partitions), 'partition')}")
+    if leave_out:
+        lines.append(f"left out: {', '.join(sorted(leave_out))}; the cluster's own values apply to the new topics")
     return lines + [f"warning: {warning}" for warning in verified.warnings]
+
+
+class _Wanted(NamedTuple):
+    """A topic as it is to be created."""
+
+    name: str
+    partitions: int
+    settings: Mapping[str, str]
+
+
+def _wanted(settings: Settings, partitions: int, replicas: int, leave_out: Collection[str]) -> list[_Wanted]:
+    """All topics that SAFE uses; raises ConfigurationError for a setting that cannot be left out."""
+    cases, durability = cases_topic(settings), _durable(replicas)
+    specs = [(spec, partitions) for spec in topic_specs(settings).values()]
+    specs += [] if cases is None else [(cases, CASES_PARTITIONS)]
+    optional = {key for spec, _ in specs for key in {**spec.settings, **durability}} - {_POLICY}
+    if unknown := sorted(set(leave_out) - optional):
+        raise ConfigurationError(
+            f"--leave-out {named(unknown)}: SAFE does not set it, or needs it. What can be left out: "
+            f"{', '.join(sorted(optional))}"
+        )
+    return [
+        _Wanted(spec.name, count, {k: v for k, v in {**spec.settings, **durability}.items() if k not in leave_out})
+        for spec, count in specs
+    ]
+
+
+async def _created(
+    cluster: Cluster, wanted: Sequence[_Wanted], replication_factor: int
+) -> tuple[dict[str, bool], list[Fatal]]:
+    """Whether each topic is new, without those that the cluster refuses; and why it refuses them."""
+    is_new, refused = dict[str, bool](), list[Fatal]()
+    for topic in wanted:
+        try:
+            is_new[topic.name] = await cluster.create(topic.name, topic.partitions, replication_factor, topic.settings)
+        except Fatal as error:
+            refused.append(error)
+    return is_new, refused
+
+
+def _not_created(refused: Sequence[Fatal], others: Iterable[str]) -> ConfigurationError:
+    there = f" {named(others)}: there." if others else ""
+    return ConfigurationError(
+        f"{'; '.join(map(str, refused))}.{there} If the cluster refuses a setting, leave it out with --leave-out "
+        "SETTING, then run the command again"
+    )
 
 
 async def _refuse_to_replace_a_lost_state(cluster: Cluster, settings: Settings) -> None:

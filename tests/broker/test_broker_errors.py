@@ -77,6 +77,21 @@ def test_an_address_given_to_clients_that_does_not_resolve_is_named(
             assert words in said
 
 
+def test_a_topic_that_is_refused_keeps_no_other_from_being_made(outside: Outside, tmp_path: Path) -> None:
+    topics = Topics.fresh()
+    outside.create_topic(topics.scored.replace(".", "_"))  # Kafka refuses names that differ only in this
+    installation = Installation(outside.bootstrap_servers, topics, "safe", str(tmp_path))
+
+    done = installation.run("topics", "create", "--partitions", "1", folder=tmp_path)
+
+    assert done.returncode == EXIT_UNUSABLE
+    said = why_it_ended(done.stderr)
+    assert f"topic {topics.scored} cannot be created: " in said
+    assert "collides" in said
+    assert outside.partitions(topics.scored) == 0
+    assert all(outside.partitions(name) == 1 for name in (topics.input, topics.state, topics.result, topics.report))
+
+
 def test_an_event_that_its_topic_does_not_accept_is_told_with_the_topic_and_its_setting(
     outside: Outside, tmp_path: Path
 ) -> None:

@@ -50,6 +50,7 @@ class Broker:
     offsets: dict[tuple[str, str], dict[int, int]] = field(default_factory=dict)
     """What groups have committed, by group and topic."""
     refuses_offsets: bool = False
+    refuses_setting: str = ""
 
 
 class InMemoryCluster(Cluster):
@@ -99,6 +100,8 @@ class InMemoryCluster(Cluster):
             raise Fatal(f"topic {topic} cannot be created: replication factor larger than available brokers")
         if topic in self._broker.topics:
             return False
+        if self._broker.refuses_setting in settings:
+            raise Fatal(f"topic {topic} cannot be created: {self._broker.refuses_setting} may not be set")
         self._broker.durability[topic] = settings.get("min.insync.replicas")
         self._broker.topics[topic] = TopicDescription(
             topic, partitions, replication_factor, dict(settings), f"id of {topic}"
@@ -470,6 +473,33 @@ async def test_what_the_broker_refuses_is_fatal_with_its_reason(site: Settings, 
     with pytest.raises(Fatal, match="replication factor larger than available brokers"):
         await create_topics(site, 8, 5)
     assert broker.stopped == 1
+
+
+async def test_one_that_is_refused_keeps_no_other_from_being_made(site: Settings, broker: Broker) -> None:
+    broker.refuses_setting = "segment.bytes"  # which only compacted topics have
+    with pytest.raises(ConfigurationError) as refused:
+        await create_topics(site, 8, 3)
+
+    assert set(DEFAULT_NAMES.values()) - broker.topics.keys() == {"safe.v0.state", "safe.v0.report"}
+    for words in ("topic safe.v0.state cannot", "topic safe.v0.report cannot", "safe.v0.result", "--leave-out SETTING"):
+        assert words in str(refused.value)
+
+
+async def test_a_setting_that_the_cluster_refuses_can_be_left_out_and_is_named(site: Settings, broker: Broker) -> None:
+    broker.refuses_setting = "segment.bytes"
+    lines = await create_topics(site, 8, 3, ["segment.bytes", "min.insync.replicas"])
+
+    assert broker.topics.keys() == set(DEFAULT_NAMES.values())
+    assert set(broker.durability.values()) == {None}
+    assert "left out: min.insync.replicas, segment.bytes; the cluster's own values apply to the new topics" in lines
+    assert broker.topics["safe.v0.state"].settings["cleanup.policy"] == "compact"
+
+
+@pytest.mark.parametrize("name", ["cleanup.policy", "segmnt.bytes"])
+async def test_what_is_needed_or_unknown_cannot_be_left_out(site: Settings, broker: Broker, name: str) -> None:
+    with pytest.raises(ConfigurationError, match=rf"--leave-out {re.escape(name)}: .*segment\.bytes"):
+        await create_topics(site, 8, 3, [name])
+    assert not broker.topics
 
 
 async def test_no_broker_names_where_it_was_looked_for(site: Settings, broker: Broker) -> None:
