@@ -109,8 +109,11 @@ def started_once(libs: Path) -> Path:
     return libs
 
 
-def fetched_jars(pom: Path, into: Path) -> Path:
-    """Return the folder with the jars that a pom.xml names, fetched once by Maven; raises BrokerUnavailableError."""
+def fetched_jars(pom: Path, into: Path, *, version: str | None = None) -> Path:
+    """Return the folder with the jars that a pom.xml names, fetched once by Maven; raises BrokerUnavailableError.
+
+    `version` is the one of Kafka where the pom.xml asks for it.
+    """
     if into.is_dir():
         return into
     into.parent.mkdir(parents=True, exist_ok=True)
@@ -118,6 +121,7 @@ def fetched_jars(pom: Path, into: Path) -> Path:
     with tempfile.TemporaryDirectory(dir=into.parent) as unfinished:
         folder = Path(unfinished) / "libs"
         command = ["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies"]
+        command += [f"-Dkafka.version={version}"] if version else []
         try:
             subprocess.run(
                 [*command, f"-DoutputDirectory={folder}", "-DincludeScope=runtime"],
@@ -177,9 +181,12 @@ class KafkaBroker:
         # Further listeners stand beside the two that every broker has: settings may name their ports.
         ports = {"{port}": str(self._port), "{controller_port}": str(controller_port)}
         given = {name: _with_ports(value, ports) for name, value in (settings or {}).items()}
-        lines = [f"{name}={value}\n" for name, value in (everything | given).items()]
-        self._configuration.write_text("".join(lines), encoding="utf-8")
+        self._write(everything | given)
         self._format()
+
+    def _write(self, settings: dict[str, str]) -> None:
+        lines = [f"{name}={value}\n" for name, value in settings.items()]
+        self._configuration.write_text("".join(lines), encoding="utf-8")
 
     def _java(self, *program: str) -> list[str]:
         if self._leaves is not None:

@@ -40,7 +40,11 @@ def leaving_classes(libs: Path, folder: Path, *program: str, log: Path) -> list[
 
 
 def _logging(log: Path | None) -> list[str]:
-    return [f"-Dlog4j2.configurationFile={HERE / 'log4j2.properties'}", f"-Dsafe.tests.log={log}"] if log else []
+    if log is None:
+        return []
+    configurations = [f"-Dlog4j2.configurationFile={HERE / 'log4j2.properties'}"]
+    configurations += [f"-Dlog4j.configuration={(HERE / 'log4j.properties').as_uri()}"]  # before Kafka 4
+    return [*configurations, f"-Dsafe.tests.log={log}"]
 
 
 def new_id() -> str:
