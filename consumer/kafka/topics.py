@@ -328,7 +328,7 @@ def _wanted(settings: Settings, partitions: int, replicas: int, leave_out: Colle
     cases, durability = cases_topic(settings), _durable(replicas)
     specs = [(spec, partitions) for spec in topic_specs(settings).values()]
     specs += [] if cases is None else [(cases, CASES_PARTITIONS)]
-    optional = {key for spec, _ in specs for key in {**spec.settings, **durability}} - {_POLICY}
+    optional = {key for spec, _ in specs for key in spec.settings} - {_POLICY} | {_IN_SYNC_SETTING, _UNCLEAN}
     if unknown := sorted(set(leave_out) - optional):
         raise ConfigurationError(
             f"--leave-out {named(unknown)}: SAFE does not set it, or needs it. What can be left out: "

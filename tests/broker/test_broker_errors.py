@@ -1,5 +1,6 @@
 """What brokers refuse is told in one sentence, with the setting at fault and the remedy, by real brokers."""
 
+import re
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.case_files import GOOD, a_case, event, write_batch, write_events
-from tests.support.kafka_broker import KafkaBroker
+from tests.support.kafka_broker import PROJECT, KafkaBroker
 from tests.support.outside import Outside, Topics
 from tests.support.site import Site
 from tests.support.worker import Installation, why_it_ended
@@ -90,6 +91,20 @@ def test_a_topic_that_is_refused_keeps_no_other_from_being_made(outside: Outside
     assert "collides" in said
     assert outside.partitions(topics.scored) == 0
     assert all(outside.partitions(name) == 1 for name in (topics.input, topics.state, topics.result, topics.report))
+
+
+def test_the_page_on_clusters_has_a_command_that_leaves_settings_out(outside: Outside, tmp_path: Path) -> None:
+    page = (PROJECT / "docs" / "reference" / "clusters.md").read_text(encoding="utf-8")
+    [command] = re.findall(r"```bash\nsafe (.+)\n```", page)
+    topics = Topics.fresh()
+    installation = Installation(outside.bootstrap_servers, topics, "safe", str(tmp_path))
+
+    done = installation.run(*command.split(), folder=tmp_path)
+
+    assert done.returncode == 0, done.stderr
+    assert "left out: min.cleanable.dirty.ratio, unclean.leader.election.enable; " in done.stdout
+    assert outside.topic_config(topics.state)["min.cleanable.dirty.ratio"] == "0.5"
+    assert outside.topic_config(topics.state)["cleanup.policy"] == "compact"
 
 
 def test_an_event_that_its_topic_does_not_accept_is_told_with_the_topic_and_its_setting(

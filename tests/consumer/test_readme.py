@@ -67,6 +67,7 @@ ELSEWHERE = {
     "docs/how-to/operate.md": ("tests/broker/test_operation.py", "needs a broker"),
     "docs/how-to/release.md": ("tests/image/test_release.py", "builds"),
     "docs/how-to/runbooks.md": ("tests/monitoring/test_situations.py", "needs a cluster"),
+    "docs/reference/clusters.md": ("tests/broker/test_broker_errors.py", "needs a broker"),
     "docs/reference/permissions.md": ("tests/broker/test_permissions.py", "needs a broker with an authorizer"),
     "docs/reference/expectations.md": ("tests/broker/test_cases_topic.py", "needs a broker"),
     "docs/explanation/develop.md": ("Makefile", "takes hours"),
