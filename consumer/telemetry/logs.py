@@ -193,7 +193,9 @@ def _for_a_person(_logger: WrappedLogger, _method: str, event: EventDict) -> Eve
 
 
 _WINDOW_SECONDS: Final = 60.0
-_RECORDS_PER_WINDOW: Final = 1
+_HEAL_SECONDS: Final = 10.0
+_COORDINATOR_CODES: Final = (14, 15, 16)
+"""Kafka's codes for a coordinator that is loading, not available yet, or moving: the client asks again at once."""
 
 
 class ClientRecords:
@@ -218,19 +220,22 @@ CLIENT_RECORDS: Final = ClientRecords()
 
 @dataclass(slots=True)
 class _Window:
-    ends: float
+    begun: float
     level: int
     records: int = 0
+    is_told: bool = False
 
     @property
     def suppressed(self) -> int:
-        """How many of its records were not let through."""
-        return max(0, self.records - _RECORDS_PER_WINDOW)
+        """How many of its records were not let through, though others were."""
+        return self.records - 1 if self.is_told else 0
 
 
 class Throttle:
     """Lets through the first of a Kafka client's similar records: in an outage it writes 130 lines a second.
 
+    Of a coordinator that is not available, as in the first seconds of a new cluster, nothing is let through unless it
+    lasts.
     While its records are held, none is let through, and what was suppressed is part of what is held.
     """
 
@@ -246,20 +251,28 @@ class Throttle:
             self._client_records.held += 1
             return False
         template = str(record.msg) if len(self._windows) < 256 else "(further messages)"
-        window = self._windows.setdefault((record.name, template), _Window(now + _WINDOW_SECONDS, record.levelno))
+        window = self._windows.setdefault((record.name, template), _Window(now, record.levelno))
         window.records += 1
-        return window.records <= _RECORDS_PER_WINDOW
+        if window.is_told or (_may_heal(record) and now - window.begun < _HEAL_SECONDS):
+            return False
+        window.is_told = True
+        return True
 
     def reports(self, now: float) -> Iterator[logging.LogRecord]:
         """Forget the windows that have ended; give a record for each that suppressed something."""
         if self._client_records.is_holding:
             self._client_records.held += sum(window.suppressed for window in self._windows.values())
             self._windows.clear()
-        for logger, template in [key for key, window in self._windows.items() if window.ends <= now]:
+        for logger, template in [key for key, window in self._windows.items() if window.begun + _WINDOW_SECONDS <= now]:
             window = self._windows.pop((logger, template))
             if window.suppressed:
                 args = (window.suppressed, template)
                 yield logging.LogRecord(logger, window.level, "", 0, "suppressed %d repeats of: %s", args, None)
+
+
+def _may_heal(record: logging.LogRecord) -> bool:
+    args = record.args if isinstance(record.args, tuple) else ()
+    return any(getattr(arg, "retriable", False) and getattr(arg, "errno", None) in _COORDINATOR_CODES for arg in args)
 
 
 class Stderr(logging.StreamHandler):  # type: ignore[type-arg]  # generic in the stubs alone

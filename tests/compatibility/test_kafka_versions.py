@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,8 +45,9 @@ def test_workers_that_are_killed_double_nothing_and_lose_nothing_and_no_broker_c
         cases = write_batches(tmp_path / "cases", BATCHES)
         site = Site.build(outside, tmp_path, cases, partitions=PARTITIONS, settings=SESSION)
         stream = list(event_stream(SEED, BATCHES, EVENTS, partitions=PARTITIONS))
-        for part in range(2):
-            killed_at_work(site, stream[part * EVENTS // 2 : (part + 1) * EVENTS // 2], f"killed-{part}")
+        halves = [stream[: EVENTS // 2], stream[EVENTS // 2 :]]
+        first, _ = (killed_at_work(site, half, f"killed-{at}") for at, half in enumerate(halves))
+        assert [line for line in first if line.get("level") == "error"] == []
         with site.worker(name="last") as last:
             site.await_rest()
             run, problems = site.seen()
@@ -56,13 +58,14 @@ def test_workers_that_are_killed_double_nothing_and_lose_nothing_and_no_broker_c
     assert complaints(broker.log, names_of(site)) == []
 
 
-def killed_at_work(site: Site, stream: Sequence[Outgoing], name: str) -> None:
-    """Have a worker read a part of the input, and kill it in the middle."""
+def killed_at_work(site: Site, stream: Sequence[Outgoing], name: str) -> list[dict[str, Any]]:
+    """Have a worker read a part of the input, and kill it in the middle; returns its log."""
     before = results(site)
     with site.worker(name=name) as worker:
         site.send(stream)
         wait_until(lambda: results(site) > before, within_seconds=SOON_SECONDS, what="it works", every_seconds=0.02)
         worker.kill()
+        return worker.log_lines()
 
 
 def results(site: Site) -> int:

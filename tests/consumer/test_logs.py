@@ -13,6 +13,12 @@ from typing import Any
 
 import pytest
 import structlog
+from aiokafka.errors import (
+    GroupAuthorizationFailedError,
+    GroupCoordinatorNotAvailableError,
+    GroupLoadInProgressError,
+    NotCoordinatorForGroupError,
+)
 
 from consumer import text
 from consumer.dead_letter_reasons import Poison
@@ -351,6 +357,31 @@ def test_what_a_client_says_while_it_is_held_is_counted_and_not_told_later() -> 
     assert records.release() == 5 + 2  # with what was suppressed before
     assert list(throttle.reports(now=200)) == []
     assert throttle.admits(record("aiokafka", "no node"), now=200)
+
+
+def of_a_coordinator(error: BaseException) -> logging.LogRecord:
+    said = "Group Coordinator Request failed: %s"
+    return logging.LogRecord("aiokafka.consumer.group_coordinator", logging.ERROR, "", 0, said, (error,), None)
+
+
+def test_a_coordinator_that_is_missing_for_a_moment_is_no_error_and_one_that_stays_missing_is() -> None:
+    for error in (GroupCoordinatorNotAvailableError(), GroupLoadInProgressError(), NotCoordinatorForGroupError()):
+        throttle = throttle_of()
+        assert not any(throttle.admits(of_a_coordinator(error), now=seconds) for seconds in range(10))
+        assert throttle.admits(of_a_coordinator(error), now=10)
+        assert not throttle.admits(of_a_coordinator(error), now=11)
+        [report] = throttle.reports(now=60)
+        assert report.getMessage().startswith("suppressed 11 repeats of: Group Coordinator")
+
+
+def test_what_has_healed_is_not_told_afterwards() -> None:
+    throttle = throttle_of()
+    assert not throttle.admits(of_a_coordinator(GroupCoordinatorNotAvailableError()), now=0)
+    assert list(throttle.reports(now=60)) == []
+
+
+def test_a_coordinator_that_refuses_is_told_at_once() -> None:
+    assert throttle_of().admits(of_a_coordinator(GroupAuthorizationFailedError()), now=0)
 
 
 def test_our_own_records_are_never_suppressed() -> None:
