@@ -374,6 +374,16 @@ def test_score_keeps_the_exit_code_and_gives_the_report(
             assert result.keys() >= {"batch_id", "input_matches", "generation"}
 
 
+def test_a_run_that_needs_review_has_the_exit_code_of_that(typescript: Users, tmp_path: Path) -> None:
+    (batch,) = (STORY / "cases").glob("*.json")
+    cases = json.loads(batch.read_text(encoding="utf-8"))["test_cases"]
+    (tmp_path / "cases").mkdir()
+    to_review = [case for case in cases if case["test_id"] == "ST-102"]
+    (tmp_path / "cases" / "one.json").write_text(json.dumps({"test_cases": to_review}), encoding="utf-8")
+    done = scored(typescript, VERSIONS[1], "STROKE", "one", str(STORY / "run_1.json"), str(tmp_path / "cases"))
+    assert (done["exitCode"], done["report"]["summary"]["review"]) == (2, 1)
+
+
 def test_the_example_that_scores_exits_as_safe_does(typescript: Users, tmp_path: Path) -> None:
     program = tmp_path / "safe"
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m safe_scorer "$@"\n', encoding="utf-8")
