@@ -17,7 +17,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka import client as client_module
 from aiokafka import conn as conn_module
 from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.client import AIOKafkaClient, ConnectionGroup
+from aiokafka.client import AIOKafkaClient, ConnectionGroup, CoordinationType
 from aiokafka.conn import OAuthAuthenticator
 from aiokafka.consumer import fetcher as fetcher_module
 from aiokafka.consumer.fetcher import READ_COMMITTED, READ_UNCOMMITTED, FetchResult, PartitionRecords
@@ -26,9 +26,11 @@ from aiokafka.errors import (
     GroupCoordinatorNotAvailableError,
     KafkaConnectionError,
     KafkaError,
+    NodeNotReadyError,
     SaslAuthenticationFailed,
 )
 from aiokafka.producer.message_accumulator import BatchBuilder
+from aiokafka.producer.transaction_manager import TransactionState
 from aiokafka.protocol.admin import ApiVersionRequest
 from aiokafka.protocol.group import JoinGroupRequest, SyncGroupRequest
 from aiokafka.protocol.offset import OffsetRequest, OffsetResetStrategy
@@ -188,8 +190,8 @@ class CoordinatorLink:
     def __init__(self, coordinator: Any, connection: Any) -> None:
         self.generation = int(coordinator.generation)
         self.member_id = str(coordinator.member_id)
+        self.node = coordinator.coordinator_id
         self._coordinator = coordinator
-        self._node = coordinator.coordinator_id
         self._connection = connection
 
     async def ask(self, request: Any) -> Any:
@@ -199,7 +201,7 @@ class CoordinatorLink:
     def distrust(self) -> None:
         """Close the connection, and look for the coordinator again before the next one is opened."""
         self._connection.close()
-        if self._coordinator.coordinator_id == self._node:
+        if self._coordinator.coordinator_id == self.node:
             self._coordinator.coordinator_dead()
 
 
@@ -213,6 +215,38 @@ async def coordinator_link(consumer: AIOKafkaConsumer) -> CoordinatorLink:
     if connection is None or coordinator.coordinator_id != node:
         raise GroupCoordinatorNotAvailableError
     return CoordinatorLink(coordinator, connection)
+
+
+_TRANSACTIONS_CONNECTION = 3
+"""The connections for requests about transactions, one for each broker: a fetch that waits for records delays none."""
+
+
+async def any_node_link(client: AIOKafkaClient) -> Any:
+    """A connection to any broker, for the question which of them is a coordinator; raises KafkaError."""
+    return await node_link(client, client.get_random_node())
+
+
+async def node_link(client: AIOKafkaClient, node: int | None) -> Any:
+    """A connection to one broker for requests about transactions; raises KafkaError if there is none."""
+    connection = None if node is None else await client._get_conn(node, group=_TRANSACTIONS_CONNECTION)
+    if connection is None:
+        raise NodeNotReadyError(f"no connection to broker {node}")
+    return connection
+
+
+async def group_link(client: AIOKafkaClient, group: str) -> Any:
+    """A connection to the coordinator of a group that the client is not in; raises KafkaError."""
+    return await node_link(client, await client.coordinator_lookup(CoordinationType.GROUP, group))
+
+
+def client_of(consumer: AIOKafkaConsumer) -> AIOKafkaClient:
+    """The client whose connections a consumer uses."""
+    return consumer._client
+
+
+def member_id_of(consumer: AIOKafkaConsumer) -> str:
+    """The id that the group has given the consumer as its member."""
+    return str(consumer._coordinator.member_id)
 
 
 def bound_memory(decompression: Decompression) -> None:
@@ -643,18 +677,6 @@ def drop_connections(consumer: AIOKafkaConsumer) -> None:
         connection.close()
 
 
-def note_lost_connections(producer: AIOKafkaProducer, note: Callable[[], None]) -> None:
-    """Call `note` whenever one of the producer's connections is closed, from either end."""
-    client: Any = producer.client
-    closed = client._on_connection_closed
-
-    def noted(connection: Any, reason: Any) -> None:
-        note()
-        closed(connection, reason)
-
-    client._on_connection_closed = noted
-
-
 class Batch(BatchBuilder):  # type: ignore[misc]  # aiokafka ships no types
     """A batch of records to be sent; `add` does what the client's `append` does, in half the time."""
 
@@ -679,17 +701,35 @@ _CODEC_NUMBERS: Mapping[Codec, int] = {
 }
 
 
-def new_batch(producer: AIOKafkaProducer, batch_bytes: int, codec: Codec = "none") -> Batch:
+def is_transactional(producer: AIOKafkaProducer) -> bool:
+    """Whether what the producer sends belongs in transactions."""
+    manager: Any = producer._txn_manager
+    return manager is not None and manager.transactional_id is not None
+
+
+def new_batch(batch_bytes: int, codec: Codec = "none", *, is_transactional: bool = False) -> Batch:
     """A batch like those of `producer.create_batch()`, of any size and codec."""
-    manager: Any = producer._txn_manager
-    transactional = manager is not None and manager.transactional_id is not None
-    return Batch(batch_bytes, _CODEC_NUMBERS[codec], is_transactional=transactional)
+    return Batch(batch_bytes, _CODEC_NUMBERS[codec], is_transactional=is_transactional)
 
 
-def identity_of(producer: AIOKafkaProducer) -> tuple[int, int]:
-    """The id and the epoch of a transactional producer that has started."""
+def set_identity(producer: AIOKafkaProducer, producer_id: int, epoch: int) -> None:
+    """Give a transactional producer, before its start, the id and epoch that it would ask for."""
     manager: Any = producer._txn_manager
-    return int(manager.producer_id), int(manager.producer_epoch)
+    manager.set_pid_and_epoch(producer_id, epoch)
+
+
+def begin(producer: AIOKafkaProducer, partitions: Iterable[tuple[str, int]]) -> None:
+    """Let a producer send to partitions that have been added to a transaction: it asks its coordinator for nothing."""
+    manager: Any = producer._txn_manager
+    manager.begin_transaction()
+    manager._txn_partitions.update(TopicPartition(*partition) for partition in partitions)
+
+
+def end(producer: AIOKafkaProducer) -> None:
+    """Let a producer know that its transaction has ended."""
+    manager: Any = producer._txn_manager
+    manager._transition_to(TransactionState.COMMITTING_TRANSACTION)
+    manager.complete_transaction()
 
 
 async def dispose(producer: AIOKafkaProducer) -> None:

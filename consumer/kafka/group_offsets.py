@@ -8,7 +8,9 @@ twice.
 
 What proves it: a commit is acknowledged only once it is replicated, and only by the coordinator that the other brokers
 follow; an outdated coordinator never gets that far. And a commit by a member that is no longer in the group is refused.
-So the member first commits for a partition that its group never reads (the witness). Once that is acknowledged:
+So the member first commits for a partition that its group never reads (the witness). In `exactly_once` it does so in a
+transaction that it aborts: where a group has commits of both kinds, brokers before Kafka 4.0 log a warning at each of
+them. Once the commit is acknowledged:
 
 - the member was in the group, in this generation, after the question was asked: it may fence other writers;
 - the node at the other end of this connection has applied every commit that was acknowledged before. What it answers
@@ -22,12 +24,15 @@ This relies on `__consumer_offsets` being replicated to three brokers with `min.
 leader election: then no outdated broker can acknowledge anything alone.
 
 The witness is committed as "no offset" (-1) and expires at once, so that it never shows up as lag.
+
+Some brokers accept the transactional commit of a member without looking at its generation. So each new coordinator is
+first given one of a generation that there cannot be, which it has to refuse.
 """
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 from aiokafka import TopicPartition
 from aiokafka.errors import (
@@ -37,23 +42,36 @@ from aiokafka.errors import (
     KafkaError,
     RebalanceInProgressError,
     TopicAuthorizationFailedError,
+    TransactionalIdAuthorizationFailed,
     UnknownMemberIdError,
     UnknownTopicOrPartitionError,
     for_code,
 )
 from aiokafka.protocol.commit import OffsetCommitRequest
 
-from consumer.errors import Transient
+from consumer.errors import Fatal, Transient
 from consumer.kafka.aiokafka_internals import CoordinatorLink
 from consumer.kafka.broker_errors import words_of
 from consumer.kafka.failures import FAILURES, translated
-from consumer.kafka.protocol import UNSTABLE_OFFSET_COMMIT, StableOffsetsRequest, UnstableOffset
+from consumer.kafka.protocol import (
+    UNSTABLE_OFFSET_COMMIT,
+    Identity,
+    Member,
+    MemberOffsetsRequest,
+    StableOffsetsRequest,
+    UnstableOffset,
+    codes_of,
+)
+from consumer.kafka.transactions import Transactions
 
 _NO_OFFSET = -1
+_TRANSACTION_MS = 10_000
+_GENERATIONS_AHEAD = 1_000_000
 _EXPIRES_AT_ONCE_MS = 1
 _ANSWER_SECONDS = 6.0
 """A broker gives up replicating a commit after 5 s (offsets.commit.timeout.ms), and then reports that."""
 
+_END_SECONDS = 2.0
 _WITHIN_SECONDS = 10.0
 _AGAIN_SECONDS = 0.05
 
@@ -70,7 +88,105 @@ class OutOfGroup(Transient):
 
 
 _OUT_OF_GROUP = (IllegalGenerationError, UnknownMemberIdError, RebalanceInProgressError)
-_FORBIDDEN = (TopicAuthorizationFailedError, GroupAuthorizationFailedError)
+_FORBIDDEN = (TopicAuthorizationFailedError, GroupAuthorizationFailedError, TransactionalIdAuthorizationFailed)
+
+
+class Proof(Protocol):
+    """What only the true coordinator can acknowledge, given over the connection on which offsets are asked next."""
+
+    async def begin(self) -> None:
+        """Prepare what does not concern the group's coordinator; raises KafkaError, OSError or TimeoutError."""
+
+    async def give(self, link: CoordinatorLink) -> int:
+        """Commit for the witness; returns the code that the coordinator answers."""
+
+    async def end(self) -> None:
+        """Leave nothing of it; raises nothing."""
+
+
+class PlainProof:
+    """A commit outside of a transaction, as those of `at_least_once` are."""
+
+    def __init__(self, group: str, witness: TopicPartition) -> None:
+        self._group = group
+        self._witness = witness
+
+    async def begin(self) -> None:
+        """There is nothing to prepare."""
+
+    async def give(self, link: CoordinatorLink) -> int:
+        entry = (self._witness.partition, _NO_OFFSET, "")
+        response = await link.ask(
+            OffsetCommitRequest(
+                self._group, link.generation, link.member_id, _EXPIRES_AT_ONCE_MS, [(self._witness.topic, [entry])]
+            )
+        )
+        return _only([code for _topic, partitions in response.topics for _partition, code in partitions])
+
+    async def end(self) -> None:
+        """The entry expires by itself."""
+
+
+class AbortedProof:
+    """A commit in a transaction that is aborted, with a transactional id that no other process uses."""
+
+    def __init__(self, transactions: Transactions, transactional_id: str, group: str, witness: TopicPartition) -> None:
+        self._transactions = transactions
+        self._id = transactional_id
+        self._group = group
+        self._witness = witness
+        self._producer: Identity | None = None
+        self._is_open = False
+        self._checked: int | None = None
+
+    async def begin(self) -> None:
+        if self._producer is None or self._is_open:  # what an earlier one may have left open ends with a new start
+            self._producer = None
+            self._producer = await self._transactions.start(self._id, _TRANSACTION_MS)
+        self._is_open = True
+        await self._transactions.add_offsets(self._producer, self._group)
+
+    async def give(self, link: CoordinatorLink) -> int:
+        if link.node != self._checked:
+            await self._check_that_generations_count(link)
+            self._checked = link.node
+        return await self._committed(link, link.generation)
+
+    async def _committed(self, link: CoordinatorLink, generation: int) -> int:
+        assert self._producer is not None
+        member = Member(link.member_id, generation)
+        offsets = {self._witness.partition: (_NO_OFFSET, "")}
+        response = await link.ask(
+            MemberOffsetsRequest(self._producer, self._group, member, self._witness.topic, offsets)
+        )
+        return _only(list(codes_of(response).values()))
+
+    async def _check_that_generations_count(self, link: CoordinatorLink) -> None:
+        code = await self._committed(link, link.generation + _GENERATIONS_AHEAD)
+        if not code:
+            raise Fatal(
+                f"the brokers accept a transactional commit for group {self._group} of a generation that does not "
+                "exist, so nothing would keep a worker that has lost its partitions from writing results twice: with "
+                "these brokers, set SAFE_V0_DELIVERY=at_least_once"
+            )
+        if code != IllegalGenerationError.errno:
+            _raise_for(code, self._witness.topic)
+
+    async def end(self) -> None:
+        if self._producer is None or not self._is_open:
+            return
+        try:
+            async with asyncio.timeout(_END_SECONDS):
+                await self._transactions.end(self._producer, commit=False)
+        except FAILURES:
+            return  # a new start ends it, or its timeout
+        self._is_open = False
+
+
+def _only(codes: Sequence[int]) -> int:
+    if len(codes) != 1:
+        raise UnknownTopicOrPartitionError("the answer does not name the partition that was committed")
+    return codes[0]
 
 
 class GroupOffsets:
@@ -80,12 +196,13 @@ class GroupOffsets:
     share a question, so that many partitions cost two questions at most.
     """
 
-    def __init__(self, link: Callable[[], Any], group: str, topic: str, witness: TopicPartition) -> None:
+    def __init__(self, link: Callable[[], Any], group: str, topic: str, witness: TopicPartition, proof: Proof) -> None:
         self.proven_at = float("-inf")
         self._link = link
         self._group = group
         self._topic = topic
         self._witness = witness
+        self._proof = proof
         self._answer: Mapping[int, Committed | None] = {}
         self._one_at_a_time = asyncio.Lock()
 
@@ -123,10 +240,19 @@ class GroupOffsets:
                 return
 
     async def _proven_answer(self, wanted: frozenset[int]) -> Mapping[int, Committed | None]:
-        link: CoordinatorLink = await self._link()
+        async with asyncio.timeout(_ANSWER_SECONDS):
+            await self._proof.begin()
+        try:
+            return await self._answer_behind_proof(await self._link(), wanted)
+        finally:
+            await self._proof.end()
+
+    async def _answer_behind_proof(
+        self, link: CoordinatorLink, wanted: frozenset[int]
+    ) -> Mapping[int, Committed | None]:
         try:
             async with asyncio.timeout(_ANSWER_SECONDS):
-                await self._prove(link)
+                _raise_for(await self._proof.give(link), self._witness.topic)
                 return await self._fetch(link, wanted)
         except _OUT_OF_GROUP as error:
             raise OutOfGroup(f"group {self._group} is rebalancing") from error
@@ -135,19 +261,6 @@ class GroupOffsets:
         except FAILURES:
             link.distrust()
             raise
-
-    async def _prove(self, link: CoordinatorLink) -> None:
-        """Commit for the witness; raises the KafkaError that the coordinator answers."""
-        entry = (self._witness.partition, _NO_OFFSET, "")
-        response = await link.ask(
-            OffsetCommitRequest(
-                self._group, link.generation, link.member_id, _EXPIRES_AT_ONCE_MS, [(self._witness.topic, [entry])]
-            )
-        )
-        codes = [code for _topic, partitions in response.topics for _partition, code in partitions]
-        if len(codes) != 1:
-            raise UnknownTopicOrPartitionError("the answer does not name the partition that was committed")
-        _raise_for(codes[0], self._witness.topic)
 
     async def _fetch(self, link: CoordinatorLink, wanted: frozenset[int]) -> Mapping[int, Committed | None]:
         """What this very node has; a partition that is not in its answer does not count as one without an offset."""

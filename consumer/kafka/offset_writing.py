@@ -1,28 +1,31 @@
 """Committing offsets for a group from outside.
 
 The group's coordinator refuses `commit_without_members` while the group has members. `replace_fenced` goes through a
-transaction with the transactional id of one partition: it fences the worker that owns the partition, which then asks
-for the offset again. So no commit of that worker comes after it unseen.
+transaction. Before it, it starts a producer with the transactional id of every partition of the topic, and so fences
+all workers, which then ask for their offsets again: so no commit of the partition's owner comes after it unseen.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import NamedTuple
 
 from aiokafka import OffsetAndMetadata, TopicPartition
+from aiokafka.client import AIOKafkaClient
 from aiokafka.errors import CommitFailedError
 from typing_extensions import override
 
-from consumer.errors import ConfigurationError, PartitionLost, SafeError, Transient, first_of
+from consumer.errors import ConfigurationError, Fatal, SafeError, Transient, first_of
 from consumer.kafka import transactional_ids
-from consumer.kafka.brokers_clock import BrokersClock
+from consumer.kafka.aiokafka_internals import group_link
 from consumer.kafka.cluster import Cluster
 from consumer.kafka.connection import Connection
-from consumer.kafka.failures import answered, stopped
+from consumer.kafka.failures import FAILURES, answered, closed, stopped, translated
 from consumer.kafka.group_offsets import Committed
+from consumer.kafka.protocol import NOBODY, Identity, MemberOffsetsRequest, codes_of
 from consumer.kafka.reader import client
-from consumer.kafka.writer import TransactionalWriter
+from consumer.kafka.transactions import Transactions, error_of
 
 _TRANSACTION_SECONDS = 10.0
 _TRIES = 10
@@ -44,35 +47,72 @@ class Change(NamedTuple):
         return f"{self.topic}/{self.partition}: {before} -> {self.after.offset}"
 
 
-def _writer(connection: Connection, group: str, topic: str, partition: int) -> TransactionalWriter:
-    return TransactionalWriter(
-        connection, topic, partition, BrokersClock(),  # it writes no record
-        transactional_id=transactional_ids.of_worker(group, topic, partition),
-        consumer_group=group,
-        transaction_timeout_seconds=_TRANSACTION_SECONDS,
-    )  # fmt: skip
+class Fence:
+    """Ends what the owners of a topic's partitions write, and commits in their place.
+
+    An owner writes with the id of any partition that it owns, so the ids of all partitions are taken from them.
+    """
+
+    def __init__(self, client: AIOKafkaClient, group: str, topic: str) -> None:
+        self._transactions = Transactions(client)
+        self._link = partial(group_link, client, group)
+        self._group = group
+        self._topic = topic
+
+    async def take(self, partitions: Iterable[int]) -> Mapping[int, Identity]:
+        """End what is open with the ids of these partitions; raises Transient or Fatal."""
+        turns = asyncio.Semaphore(_FENCED_AT_ONCE)
+
+        async def fenced(partition: int) -> Identity:
+            transactional_id = transactional_ids.of_worker(self._group, self._topic, partition)
+            async with turns:
+                starting = self._transactions.start(transactional_id, int(_TRANSACTION_SECONDS * 1_000))
+                return await answered(starting, f"the producer for {self._topic}")
+
+        tasks = {}
+        try:
+            async with asyncio.TaskGroup() as fencing:
+                tasks = {partition: fencing.create_task(fenced(partition)) for partition in partitions}
+        except* SafeError as failures:
+            raise first_of(failures) from None
+        return {partition: task.result() for partition, task in tasks.items()}
+
+    async def commit(self, producer: Identity, partition: int, after: Committed) -> None:
+        """Commit one offset in a transaction of its own; raises what the client raises."""
+        async with asyncio.timeout(_TRANSACTION_SECONDS):
+            await self._transactions.add_offsets(producer, self._group)
+            link = await self._link()
+            codes = codes_of(
+                await link.send(MemberOffsetsRequest(producer, self._group, NOBODY, self._topic, {partition: after}))
+            )
+            wrong = [code for code in codes.values() if code]
+            if wrong:
+                raise error_of(self._topic, wrong[0], producer.transactional_id)
+            await self._transactions.end(producer, commit=True)
 
 
 @asynccontextmanager
-async def fenced(connection: Connection, group: str, topic: str, partition: int) -> AsyncIterator[TransactionalWriter]:
-    """Take the right to commit for a partition from its owner, and end what it left open; raises Transient or Fatal."""
-    writer = _writer(connection, group, topic, partition)
+async def _fence(connection: Connection, group: str, topic: str) -> AsyncIterator[Fence]:
+    client = AIOKafkaClient(**connection.client())
     try:
-        await writer.start()
-        yield writer
+        await answered(client.bootstrap(), "the brokers")
+        yield Fence(client, group, topic)
     finally:
-        await writer.dispose()
+        await closed(client.close(), 2.0)
 
 
-async def replace_fenced(connection: Connection, cluster: Cluster, group: str, change: Change) -> None:
-    """Replace the offset of one partition; workers may run meanwhile.
+async def replace_fenced(
+    connection: Connection, cluster: Cluster, group: str, change: Change, partitions: Collection[int]
+) -> None:
+    """Replace the offset of one of a topic's `partitions`, which are all of them; workers may run meanwhile.
 
     The owner of a partition that waits takes it up again and again, and so fences us in turn: then we try again. Raises
     ConfigurationError if the offset is not as it was before, Transient or Fatal.
     """
     topic, partition, before, after = change
-    for _ in range(_TRIES):
-        async with fenced(connection, group, topic, partition) as writer:
+    async with _fence(connection, group, topic) as fence:
+        for _ in range(_TRIES):
+            producers = await fence.take(partitions)
             found = (await cluster.committed(group, topic, [partition])).get(partition)
             if found == after:
                 return
@@ -81,8 +121,11 @@ async def replace_fenced(connection: Connection, cluster: Cluster, group: str, c
                     f"the offset of {topic}/{partition} has changed meanwhile: run the command again"
                 )
             try:
-                await writer.commit(writer.outgoing(0), after.offset, after.note)
-            except PartitionLost:
+                await fence.commit(producers[partition], partition, after)
+            except FAILURES as error:
+                meaning = translated(error, f"topic {topic}, group {group}")
+                if isinstance(meaning, Fatal):
+                    raise meaning from error
                 await asyncio.sleep(_TRY_AGAIN_SECONDS)
             else:
                 return
@@ -91,18 +134,8 @@ async def replace_fenced(connection: Connection, cluster: Cluster, group: str, c
 
 async def fence_all(connection: Connection, group: str, topic: str, partitions: Iterable[int]) -> None:
     """Fence the former owners: one that was frozen could otherwise commit after us. Raises Transient or Fatal."""
-    turns = asyncio.Semaphore(_FENCED_AT_ONCE)
-
-    async def fence(partition: int) -> None:
-        async with turns, fenced(connection, group, topic, partition):
-            pass
-
-    try:
-        async with asyncio.TaskGroup() as fencing:
-            for partition in partitions:
-                fencing.create_task(fence(partition))
-    except* SafeError as failures:
-        raise first_of(failures) from None
+    async with _fence(connection, group, topic) as fence:
+        await fence.take(partitions)
 
 
 async def commit_without_members(

@@ -1,6 +1,7 @@
 """Requests that the client does not know, or not in this version.
 
-Topics with their ids, stable offsets, producers, and the members of a group of the newer protocol.
+Topics with their ids, stable offsets, offsets committed by a member in a transaction, producers, and the members of a
+group of the newer protocol.
 
 A topic that is deleted and created again has the same name but another id: only the id distinguishes the two.
 
@@ -13,8 +14,9 @@ Since Kafka 3.0, the leader of a partition says which producers have a transacti
 
 import base64
 import uuid
+from collections.abc import Mapping
 from io import BytesIO
-from typing import Any
+from typing import Any, NamedTuple
 
 from aiokafka.errors import KafkaError
 from aiokafka.protocol.api import Request, RequestStruct, Response
@@ -192,6 +194,91 @@ class StableOffsetsRequest(Request[OffsetFetchRequest_v3 | OffsetFetchRequest_v7
             topics = [(self._topic, self._partitions, no_tags)]
             return OffsetFetchRequest_v7(self._group, topics, True, no_tags)  # noqa: FBT003 - the protocol's fields in order
         return request_struct_class(self._group, [(self._topic, self._partitions)])
+
+
+# --- offsets that a member commits in a transaction (KIP-447) ---------------------------------------------------------
+
+
+class TxnOffsetCommitResponse_v3(Response):  # type: ignore[misc]  # noqa: N801 - named as the client names them
+    """An error code for each partition."""
+
+    API_KEY = 28
+    API_VERSION = 3
+    SCHEMA = _schema(
+        throttle_time_ms=Int32,
+        topics=_array_of(topic=_TEXT, partitions=_array_of(partition=Int32, error_code=Int16)),
+    )
+
+
+class TxnOffsetCommitRequest_v3(RequestStruct):  # type: ignore[misc]  # noqa: N801 - as above
+    """The first version with the member and its generation, which the group checks; since Kafka 2.5."""
+
+    API_KEY = 28
+    API_VERSION = 3
+    FLEXIBLE_VERSION = True
+    RESPONSE_TYPE = TxnOffsetCommitResponse_v3
+    SCHEMA = _schema(
+        transactional_id=_TEXT,
+        consumer_group=_TEXT,
+        producer_id=Int64,
+        producer_epoch=Int16,
+        generation=Int32,
+        member_id=_TEXT,
+        instance_id=_TEXT,
+        topics=_array_of(
+            topic=_TEXT,
+            partitions=_array_of(partition=Int32, offset=Int64, leader_epoch=Int32, metadata=_TEXT),
+        ),
+    )
+
+
+class Member(NamedTuple):
+    """A member of a group in one generation, as the group has assigned partitions to it."""
+
+    member_id: str
+    generation: int
+
+
+class Identity(NamedTuple):
+    """A producer as its transaction coordinator knows it: each start of a transactional id raises the epoch."""
+
+    transactional_id: str
+    producer_id: int
+    epoch: int
+
+
+NOBODY = Member("", -1)
+"""Commits as a member of no group: the group does not check it."""
+
+
+class MemberOffsetsRequest(Request[TxnOffsetCommitRequest_v3]):  # type: ignore[misc]
+    """Commit offsets of one topic, (offset, note) by partition, in a transaction, as a member of the group."""
+
+    API_KEY = 28
+
+    def __init__(
+        self, producer: Identity, group: str, member: Member, topic: str, offsets: Mapping[int, tuple[int, str]]
+    ) -> None:
+        self.member = member
+        self._producer = producer
+        self._group = group
+        self._topic = topic
+        self._offsets = offsets
+
+    @override
+    def build(self, request_struct_class: type[RequestStruct]) -> RequestStruct:
+        no_tags: dict[int, bytes] = {}
+        partitions = [(at, offset, -1, note, no_tags) for at, (offset, note) in sorted(self._offsets.items())]
+        return request_struct_class(
+            self._producer.transactional_id, self._group, self._producer.producer_id, self._producer.epoch,
+            self.member.generation, self.member.member_id, None,
+            [(self._topic, partitions, no_tags)], no_tags,
+        )  # fmt: skip
+
+
+def codes_of(response: Any) -> dict[int, int]:
+    """The error code of each partition in the answer to a commit for one topic."""
+    return {each["partition"]: each["error_code"] for at in response.to_object()["topics"] for each in at["partitions"]}
 
 
 # --- the producers of a partition -------------------------------------------------------------------------------------

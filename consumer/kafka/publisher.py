@@ -141,15 +141,15 @@ class TableWriter:
 
     async def write(self, records: Iterable[TableRecord], now_ms: int) -> None:
         """Write some records, stamped with `now_ms`, and wait until every one of them is acknowledged."""
-        outgoing = Outgoing(self._producer, now_ms)
+        outgoing = Outgoing(now_ms)
         for record in records:
             outgoing.append(self._topic, record.partition, record.key, record.value, [])
         if not self._atomic:
-            await self._wait(outgoing.send())
+            await self._wait(outgoing.send(self._producer))
             return
         await self._wait(self._producer.begin_transaction())
         try:
-            await self._wait(outgoing.send())
+            await self._wait(outgoing.send(self._producer))
         except BaseException:
             # Otherwise readers would wait until its timeout. A producer that was fenced has nothing to abort.
             await closed(self._producer.abort_transaction(), _COURTESY_SECONDS)

@@ -21,7 +21,9 @@ from consumer.kafka.connection import Connection
 from consumer.kafka.decompression import BatchesInTheWay, BatchTooLarge
 from consumer.kafka.failures import FAILURES, answered, stopped, translated
 from consumer.kafka.group_members import Stranger, strangers_in
-from consumer.kafka.group_offsets import Committed, GroupOffsets
+from consumer.kafka.group_offsets import AbortedProof, Committed, GroupOffsets, PlainProof, Proof
+from consumer.kafka.protocol import Member
+from consumer.kafka.transactions import Transactions
 from consumer.wire.record import Record
 
 _HEARTBEAT_SECONDS = 1.0
@@ -78,6 +80,8 @@ class Membership:
     session_timeout_seconds: float
     rack: str | None = None
     guarded: bool = True
+    proof_id: str | None = None
+    """The transactional id with which the coordinator is made to prove itself; None for plain commits."""
 
 
 class GroupMember(Protocol):
@@ -125,11 +129,15 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
                 fetch_max_bytes=_FETCH_BYTES,
             )
         )
+        self.transactions = Transactions(aiokafka_internals.client_of(self._consumer))
+        self.assigned_as: Member | None = None
+        """As which member, in which generation, we have the partitions; None while they may be assigned to others.
+
+        It is that of the assignment. The client has the next generation as soon as it has joined, before it knows what
+        is assigned to it: a commit in that generation would be accepted for any partition.
+        """
         self._offsets = GroupOffsets(
-            lambda: aiokafka_internals.coordinator_link(self._consumer),
-            membership.group,
-            membership.topic,
-            witness=TopicPartition(membership.witness_topic, 0),
+            self.link, membership.group, membership.topic, TopicPartition(membership.witness_topic, 0), self._proof()
         )
         self.is_turned_away = False
         """Whether others than SAFE have the group: it refuses this member, or others have assigned the partitions."""
@@ -145,6 +153,16 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
         self._taken: dict[int, aiokafka_internals.Taken] = {}
         self._unread: dict[int, Transient] = {}
         self._markers: dict[TopicPartition, aiokafka_internals.Marker] = {}
+
+    def _proof(self) -> Proof:
+        membership, witness = self._membership, TopicPartition(self._membership.witness_topic, 0)
+        if membership.proof_id is None:
+            return PlainProof(membership.group, witness)
+        return AbortedProof(self.transactions, membership.proof_id, membership.group, witness)
+
+    async def link(self) -> aiokafka_internals.CoordinatorLink:
+        """A connection to the node that this member takes for its group's coordinator; raises KafkaError."""
+        return await aiokafka_internals.coordinator_link(self._consumer)
 
     # --- life ---------------------------------------------------------------------------------------------------------
 
@@ -197,10 +215,11 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
         return await answered(self._strangers(), f"group {self._membership.group}")
 
     async def _strangers(self) -> frozenset[Stranger]:
-        return await strangers_in(await aiokafka_internals.coordinator_link(self._consumer), self._membership.group)
+        return await strangers_in(await self.link(), self._membership.group)
 
     async def on_partitions_revoked(self, revoked: Iterable[TopicPartition]) -> None:  # noqa: ARG002 - all are revoked
         """Let go of every partition: aiokafka calls this, and the group waits until it returns."""
+        self.assigned_as = None
         await self._member.on_revoked()
 
     async def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
@@ -214,7 +233,9 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
             self._consumer.seek(partition, 0)
         self.is_turned_away = self._assigned_by_others
         partitions = frozenset(partition.partition for partition in assigned if not self.is_turned_away)
-        self._member.on_assigned(partitions, aiokafka_internals.generation_of(self._consumer))
+        generation = aiokafka_internals.generation_of(self._consumer)
+        self.assigned_as = Member(aiokafka_internals.member_id_of(self._consumer), generation)
+        self._member.on_assigned(partitions, generation)
 
     # --- records ------------------------------------------------------------------------------------------------------
 

@@ -22,24 +22,25 @@ async def accept_offsets(
     With `to_last_result`, the offset after the newest result takes its place. Raises ConfigurationError, Transient or
     Fatal.
     """
-    offsets = chosen(await look(settings), partitions)
+    found = await look(settings)
+    offsets = chosen(found, partitions)
     changes = planned(settings.input_topic, offsets, named=bool(partitions), to_last_result=to_last_result)
     if not changes:
         print_message("there is nothing to accept: SAFE has committed every offset")
         return EXIT_OK
     if execute:
-        await _carry_out(settings, changes)
+        await _carry_out(settings, changes, [each.partition for each in found])
     else:
         print(*changes, sep="\n")
         print_message(NOTHING_WAS_CHANGED)
     return EXIT_OK
 
 
-async def _carry_out(settings: Settings, changes: Sequence[Change]) -> None:
+async def _carry_out(settings: Settings, changes: Sequence[Change], partitions: Sequence[int]) -> None:
     connection = Connection.from_settings(settings)
     async with connected_cluster(settings) as cluster:
         for change in changes:
-            await replace_fenced(connection, cluster, settings.kafka_group_id, change)
+            await replace_fenced(connection, cluster, settings.kafka_group_id, change, partitions)
             print(change)
 
 

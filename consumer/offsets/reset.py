@@ -40,7 +40,7 @@ async def reset_offsets(settings: Settings, partitions: Collection[int], goal: G
         for each in chosen(offsets, partitions)
     ]
     if execute:
-        await _carry_out(settings, changes)
+        await _carry_out(settings, changes, [each.partition for each in offsets])
     for change in changes:
         print(change)
     if not execute:
@@ -48,14 +48,14 @@ async def reset_offsets(settings: Settings, partitions: Collection[int], goal: G
     return EXIT_OK
 
 
-async def _carry_out(settings: Settings, changes: Sequence[Change]) -> None:
+async def _carry_out(settings: Settings, changes: Sequence[Change], partitions: Sequence[int]) -> None:
     connection, group, topic = Connection.from_settings(settings), settings.kafka_group_id, settings.input_topic
     wanted = {change.partition: change.after for change in changes}
     async with connected_cluster(settings) as cluster:
         if await cluster.has_members(group):
             raise has_members(group)
     if settings.delivery == "exactly_once":
-        await fence_all(connection, group, topic, wanted)
+        await fence_all(connection, group, topic, partitions)  # an owner may write with the id of any of its own
     await commit_without_members(connection, group, topic, wanted)  # refused if one has joined meanwhile
 
 

@@ -5,6 +5,7 @@ import gc
 import os
 import signal
 import time
+import uuid
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
@@ -32,7 +33,8 @@ from consumer.kafka.reader import read_partition
 from consumer.kafka.subscription import Membership, Subscription
 from consumer.kafka.table_reader import TableReader
 from consumer.kafka.topics import Verified, cases_topic, message_limits, topic_specs, verify_topics
-from consumer.kafka.writer import DOUBTFUL_COMMIT_SECONDS, PartitionWriter, PlainWriter, TransactionalWriter
+from consumer.kafka.turns import Turns
+from consumer.kafka.writer import DOUBTFUL_COMMIT_SECONDS, PartitionWriter, PlainWriter
 from consumer.settings import LastGood, Loaded, Settings, without_secrets
 from consumer.telemetry.logs import CLIENT_RECORDS
 from consumer.telemetry.metrics import BatchGauges, Metrics
@@ -389,21 +391,22 @@ class Worker:
     ) -> Role:
         settings, connection, clock = self._settings, self._connection, self._clock
         session_seconds = settings.kafka_session_timeout_seconds
-        membership = Membership(
-            topic, settings.state_topic, group, assignor, session_seconds, rack, guarded=self._guarded
-        )
         exactly_once = settings.delivery == "exactly_once"
+        process = uuid.uuid4().hex
+        membership = Membership(
+            topic, settings.state_topic, group, assignor, session_seconds, rack, guarded=self._guarded,
+            proof_id=transactional_ids.of_proof(settings.kafka_group_id, topic, process) if exactly_once else None,
+        )  # fmt: skip
 
-        def make_writer(partition: int, subscription: Subscription) -> PartitionWriter:
+        def make_writers(subscription: Subscription) -> Callable[[int], PartitionWriter]:
             if exactly_once:
-                return TransactionalWriter(
-                    connection, topic, partition, clock,
-                    transactional_id=transactional_ids.of_worker(settings.kafka_group_id, topic, partition),
-                    consumer_group=group,
-                    transaction_timeout_seconds=session_seconds * _TRANSACTION_SHARE,
-                )  # fmt: skip
-            return PlainWriter(
-                connection, topic, partition, clock,
+                return Turns(
+                    connection, subscription, clock, topic=topic, group=group,
+                    id_of=partial(transactional_ids.of_worker, settings.kafka_group_id, topic),
+                    timeout_seconds=session_seconds * _TRANSACTION_SHARE,
+                ).writer  # fmt: skip
+            return lambda partition: PlainWriter(
+                connection, topic, clock,
                 deadline_seconds=session_seconds * _TRANSACTION_SHARE,
                 changelog=settings.state_topic,
                 timed_topics=(settings.scored_topic, settings.state_topic),
@@ -421,7 +424,7 @@ class Worker:
             offset_out_of_range=settings.offset_out_of_range,
             make_subscription=partial(Subscription, connection, membership, clock),
             make_logic=make_logic,
-            make_writer=make_writer,
+            make_writers=make_writers,
             commit_seconds=min(session_seconds * _TRANSACTION_SHARE, DOUBTFUL_COMMIT_SECONDS),
         )
 

@@ -18,7 +18,8 @@ Why a partition is taken up in this order:
 - Confirm before the fence. A coordinator that was cut off from the other brokers goes on answering heartbeats. A member
   that believed it would fence the rightful owner again and again.
 - Fence before the restore and before the offset. Until the former owner's transaction has ended, neither its rows nor
-  its offset are final.
+  its offset are final. What it may still send with the id of another partition, which it keeps, the group refuses since
+  it has confirmed us (kafka/turns.py).
 - The offset is asked for with proof (kafka/group_offsets.py), and the restore reads up to a mark of its own: a broker
   that is out of date can delay both, but never answer them.
 - An offset below what was committed here, or an offset and a row of state that are not of one transaction, is a
@@ -96,6 +97,7 @@ class PartitionLoop:
         role: Role,
         partition: int,
         subscription: Subscription,
+        make_writer: Callable[[int], PartitionWriter],
         now_ms: Callable[[], int],
         shares: Shares,
         *,
@@ -110,6 +112,7 @@ class PartitionLoop:
         """Where the log of the partition ends, as its leader has said a moment ago; None if it has not."""
         self._role = role
         self._subscription = subscription
+        self._make_writer = make_writer
         self._now_ms = now_ms
         self._state = State.TAKING_UP
         self._held: Held | None = None
@@ -235,7 +238,7 @@ class PartitionLoop:
     async def _take_up(self) -> Held:
         await self._asked(self._subscription.confirm)
         logic = self._role.make_logic(self.partition)
-        writer = self._role.make_writer(self.partition, self._subscription)
+        writer = self._make_writer(self.partition)
         held = self._held = Held(logic, writer)
         await writer.start()
         self._fences.count(writer.epoch)

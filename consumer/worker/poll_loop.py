@@ -14,6 +14,7 @@ import structlog
 from consumer.backoff import Backoff
 from consumer.errors import Fatal, Transient
 from consumer.kafka.subscription import Fetched, OffsetOutOfRange, Subscription
+from consumer.kafka.writer import PartitionWriter
 from consumer.worker.buffer import Shares
 from consumer.worker.event_waits import wait_until
 from consumer.worker.partition_loop import LOOK_AGAIN_SECONDS, PartitionLoop
@@ -45,6 +46,7 @@ class PollLoop:
         """The partitions of the topic that have no leader, as the cluster says: they cannot be read."""
         self.held_up: frozenset[int] = frozenset()
         """The partitions of the topic that an open transaction holds up: they cannot be read further."""
+        self._make_writer: Callable[[int], PartitionWriter] | None = None
         self._shutdown_seconds = shutdown_seconds
         self._now_ms = now_ms
         self._generation: int | None = None
@@ -83,6 +85,7 @@ class PollLoop:
 
     async def _membership(self, backoff: Backoff) -> None:
         self.subscription = subscription = self.role.make_subscription(self)
+        self._make_writer = self.role.make_writers(subscription)
         await subscription.start()
         self.polled_at = time.monotonic()
         polling = asyncio.create_task(self._poll_until_stopped(subscription, backoff), name=f"{self.role.name} poll")
@@ -249,8 +252,11 @@ class PollLoop:
 
     def _take_up(self, partition: int) -> None:
         assert self.subscription is not None
-        after = tuple(self._disposals)
-        runner = PartitionLoop(self.role, partition, self.subscription, self._now_ms, self._shares, after=after)
+        assert self._make_writer is not None
+        runner = PartitionLoop(
+            self.role, partition, self.subscription, self._make_writer, self._now_ms, self._shares,
+            after=tuple(self._disposals),
+        )  # fmt: skip
         self.runners[partition] = runner
         runner.task.add_done_callback(self._runner_ended)
 

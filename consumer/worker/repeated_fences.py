@@ -10,6 +10,8 @@ from consumer.errors import Fatal
 from consumer.kafka.writer import ProducerEpoch
 
 _FENCES_WITHIN_SECONDS = 60.0
+_TOO_OFTEN = 5
+"""`safe offsets accept` takes the ids of all partitions, and may be called more than once."""
 
 
 class FenceWatch:
@@ -17,7 +19,7 @@ class FenceWatch:
 
     def __init__(self, partition: str) -> None:
         self._partition = partition
-        self._fenced_at: deque[float] = deque(maxlen=2)
+        self._fenced_at: deque[float] = deque(maxlen=_TOO_OFTEN)
         self._refused_as: ProducerEpoch | None = None
 
     def note_refusal(self, epoch: ProducerEpoch | None) -> None:
@@ -31,14 +33,14 @@ class FenceWatch:
     def count(self, now: ProducerEpoch | None) -> None:
         """Count a take-over by another producer, of a partition that the group has since confirmed to be ours.
 
-        `now` is the epoch with which our producer started again. Raises Fatal for the second one within a minute.
+        `now` is the epoch with which our producer started again. Raises Fatal for the fifth one within a minute.
         """
         before, self._refused_as = self._refused_as, None
         if before is None or now is None or not now.tells_of_another_since(before):
             return
         self._fenced_at.append(time.monotonic())
-        if len(self._fenced_at) == 2 and self._fenced_at[1] - self._fenced_at[0] < _FENCES_WITHIN_SECONDS:
+        if len(self._fenced_at) == _TOO_OFTEN and self._fenced_at[-1] - self._fenced_at[0] < _FENCES_WITHIN_SECONDS:
             raise Fatal(
-                f"another producer took over {self._partition} twice within a minute although the "
+                f"another producer took over {self._partition} {_TOO_OFTEN} times within a minute although the "
                 "group assigns it to this worker: something else uses its transactional ids; find it and stop it"
             )

@@ -59,7 +59,8 @@ class Role:
     offset_out_of_range: Literal["stop", "earliest"]
     make_subscription: Callable[[GroupMember], Subscription]
     make_logic: Callable[[int], PartitionLogic]
-    make_writer: Callable[[int, Subscription], PartitionWriter]
+    make_writers: Callable[[Subscription], Callable[[int], PartitionWriter]]
+    """For one membership in the group: what makes the writer of each partition."""
     restored_from: str | None = None
     """The topic that the state of a partition is read from when it is taken up, the partition of the same number."""
     aligned: frozenset[str] = frozenset()

@@ -20,6 +20,8 @@ from tests.support.kafka_broker import PROJECT
 RUN_SECONDS = 120.0
 GROUP_OFFSETS = "consumer/kafka/group_offsets.py"
 WRITER = "consumer/kafka/writer.py"
+TURNS = "consumer/kafka/turns.py"
+TRANSACTIONS = "consumer/kafka/transactions.py"
 SUBSCRIPTION = "consumer/kafka/subscription.py"
 INTERNALS = "consumer/kafka/aiokafka_internals.py"
 STAGE = "consumer/worker/poll_loop.py"
@@ -56,16 +58,39 @@ class Mutant:
 
 MUTANTS = (
     # --- the committed offset
-    Mutant("offset_without_proof", GROUP_OFFSETS, "await self._prove(link)\n", "pass\n", "test_group_offsets"),
+    Mutant(
+        "offset_without_proof", GROUP_OFFSETS,
+        "                _raise_for(await self._proof.give(link), self._witness.topic)\n", "", "test_group_offsets",
+    ),
     Mutant(
         "offset_of_another_connection", GROUP_OFFSETS,
         "return await self._fetch(link, wanted)", "return await self._fetch(await self._link(), wanted)",
         "test_group_offsets",
     ),
     Mutant(
-        "refused_proof_taken", GROUP_OFFSETS, "_raise_for(codes[0], self._witness.topic)", "pass", "test_group_offsets"
+        "refused_proof_taken", GROUP_OFFSETS,
+        "_raise_for(await self._proof.give(link), self._witness.topic)", "await self._proof.give(link)",
+        "test_group_offsets",
     ),
     Mutant("any_generation", GROUP_OFFSETS, "self._group, link.generation,", "self._group, -1,", "test_group_offsets"),
+    Mutant(
+        "any_generation_in_a_transaction", GROUP_OFFSETS,
+        "return await self._committed(link, link.generation)", "return await self._committed(link, -1)",
+        "test_group_offsets",
+    ),
+    Mutant(
+        "generations_not_tried", GROUP_OFFSETS, "            await self._check_that_generations_count(link)\n", "",
+        "test_group_offsets",
+    ),
+    Mutant(
+        "proof_committed", GROUP_OFFSETS,
+        "self._transactions.end(self._producer, commit=False)", "self._transactions.end(self._producer, commit=True)",
+        "test_group_offsets",
+    ),
+    Mutant(
+        "proof_in_doubt_used_again", GROUP_OFFSETS,
+        "if self._producer is None or self._is_open:  #", "if self._producer is None:  #", "test_group_offsets",
+    ),
     Mutant(
         "partial_answer_is_no_offset", GROUP_OFFSETS,
         "if not wanted <= answer.keys():", "answer = {at: answer.get(at) for at in wanted}\n        if False:",
@@ -91,51 +116,85 @@ MUTANTS = (
     # --- the commit
     Mutant(
         "sends_not_awaited", WRITER,
-        "                self._acknowledged(await acknowledged)\n", " " * 16 + "pass\n", "test_writer",
+        "            acknowledged(await sent)\n", "            pass\n", "test_writer",
     ),
     Mutant(
-        "commit_before_the_produce", WRITER,
-        "        await producer.begin_transaction()\n        await outgoing.send()\n",
-        "        await producer.begin_transaction()\n        sending = asyncio.ensure_future(outgoing.send())\n"
-        "        assert sending\n",
-        "test_writer",
+        "offsets_before_the_acknowledgements", TURNS,
+        "        while pending:\n", "        if pending:\n", "test_turns",
     ),
     Mutant(
-        "doubtful_producer_kept", WRITER,
-        "        if in_doubt:\n            await self.dispose()\n", "        assert in_doubt in (True, False)\n",
-        "test_writer",
+        "generation_read_at_the_commit", TURNS,
+        "MemberOffsetsRequest(identity, self._group, slices[0].member,",
+        "MemberOffsetsRequest(identity, self._group, self._subscription.assigned_as or slices[0].member,", "test_turns",
     ),
     Mutant(
-        "lost_connection_is_no_doubt", WRITER,
-        "return outcome, took_long or self._lost_connections > lost_before", "return outcome, took_long",
-        "test_writer",
+        "generations_mixed", TURNS,
+        "chosen = [each for each in due if each.member == due[0].member]", "chosen = list(due)", "test_turns",
     ),
     Mutant(
-        "slow_commit_is_no_doubt", WRITER,
-        "return outcome, took_long or self._lost_connections > lost_before",
-        "return outcome, self._lost_connections > lost_before",
-        "test_writer",
+        "partition_without_an_answer_committed", TURNS,
+        "if codes.keys() != offsets.keys():", "if False:", "test_turns",
     ),
     Mutant(
-        "mark_in_doubt_taken", WRITER,
-        '        if in_doubt:\n'
-        '            raise PartitionLost("the request to end the marker transaction before the restore may have been '
-        'sent twice")\n',
-        "        assert in_doubt in (True, False)\n", "test_writer",
+        "refused_offsets_committed", TURNS,
+        "        wrong = {code for code in codes.values() if code}\n", "        wrong = set[int]()\n", "test_turns",
+    ),
+    Mutant("mark_committed", TURNS, "await self._transactions.end(identity, commit=False)",
+           "await self._transactions.end(identity, commit=True)", "test_turns"),
+    Mutant(
+        "failed_producer_kept", TURNS,
+        "        self._writes_as = self._producer = None\n        if writes_as is None",
+        "        if writes_as is None", "test_turns",
     ),
     Mutant(
-        "mark_committed", WRITER,
-        "await producer.abort_transaction()", "await producer.commit_transaction()", "test_writer",
+        "abort_with_answers_out", TURNS,
+        "if attempt.has_begun and not attempt.unanswered and not attempt.end_is_out:", "if attempt.has_begun:",
+        "test_turns",
+    ),
+    Mutant(
+        "sent_again_in_the_same_epoch", TURNS,
+        "            if partition is not None and self._subscription.owns(partition):\n",
+        "            if False:\n                assert partition is not None\n", "test_turns",
+    ),
+    Mutant("doubtful_commit_believed", TURNS, "        if attempt.end_is_out:\n", "        if False:\n", "test_turns"),
+    Mutant(
+        "any_offset_is_that_of_before", TURNS,
+        "offset is None or offset != self._committed.get(each.partition)", "False", "test_turns",
+    ),
+    Mutant(
+        "doubt_of_a_zombie_fences", TURNS,
+        "        await self._subscription.confirm(partition)\n", "", "test_turns",
+    ),
+    Mutant(
+        "gained_id_not_ended", TURNS,
+        "if known is None or known.member != member:", "if False:", "test_turns",
+    ),
+    Mutant(
+        "gained_id_ended_in_an_earlier_generation", TURNS,
+        "if known is None or known.member != member:", "if known is None:", "test_turns",
+    ),
+    Mutant(
+        "id_of_a_partition_that_is_not_ours", TURNS,
+        "each for each in self._gained if self._subscription.owns(each)", "each for each in self._gained", "test_turns",
+    ),
+    Mutant(
+        "fence_of_one_partition_only", TURNS,
+        "if self._turns.times_fenced != self._times_fenced:", "if False:", "test_turns",
+    ),
+    Mutant(
+        "silence_asked_again", TRANSACTIONS,
+        "            raise Unanswered(type(error).__name__) from error\n",
+        "            return await self._ask(transactional_id, request)\n", "test_transactions",
     ),
     Mutant(
         "changelog_not_last", WRITER,
-        "await outgoing.send(last=self._changelog)", "await outgoing.send()", "test_writer",
+        "self._note_time, last=self._changelog)", "self._note_time)", "test_writer",
     ),
     # --- the time
-    Mutant("mark_by_our_own_clock", WRITER, ", timestamp_ms=NO_TIMESTAMP", "", "test_writer"),
+    Mutant("mark_by_our_own_clock", WRITER, ", timestamp_ms=NO_TIMESTAMP", "", "test_turns"),
     Mutant(
-        "brokers_time_not_asked_for", WRITER,
-        "        await self._learn_from_end(topic, partition, offset)\n", "", "test_writer",
+        "brokers_time_not_asked_for", TURNS,
+        "        await self._learn_from_end(topic, partition, offset)\n", "", "test_turns",
     ),
     Mutant("age_by_our_own_clock", CLOCK, "min(self.now_ms(), self._own_ms())", "self._own_ms()", "test_brokers_clock"),
     Mutant(

@@ -77,7 +77,7 @@ class Kept(Outgoing):
     """A transaction whose records a test can see."""
 
     def __init__(self, clock: Clock, written: Written) -> None:
-        super().__init__(None, clock.ms)
+        super().__init__(clock.ms)
         self._clock = clock
         self._written = written
 

@@ -113,7 +113,7 @@ class Kept(Outgoing):
     """A slice that keeps its records where a test can see them."""
 
     def __init__(self, share: float = 1.0) -> None:
-        super().__init__(None, NOW, share)
+        super().__init__(NOW, share)
         self.written: list[Written] = []
         self.note = ""
         self.most_results = 1_000

@@ -21,7 +21,7 @@ from aiokafka import client as client_module
 from aiokafka import conn as conn_module
 from aiokafka.abc import AbstractTokenProvider
 from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.client import AIOKafkaClient, ConnectionGroup
+from aiokafka.client import AIOKafkaClient, ConnectionGroup, CoordinationType
 from aiokafka.conn import AIOKafkaConnection
 from aiokafka.consumer import fetcher as fetcher_module
 from aiokafka.consumer.fetcher import Fetcher, FetchResult
@@ -33,6 +33,7 @@ from aiokafka.errors import (
     GroupCoordinatorNotAvailableError,
     IncompatibleBrokerVersion,
     KafkaConnectionError,
+    NodeNotReadyError,
     SaslAuthenticationFailed,
 )
 from aiokafka.producer.message_accumulator import MessageAccumulator
@@ -64,7 +65,6 @@ from consumer.kafka.aiokafka_internals import (
     generation_of,
     is_rebalancing,
     metadata_of,
-    note_lost_connections,
     position_of,
     request_versions_of,
 )
@@ -139,7 +139,6 @@ GUARDED = {
     "_group_protocols",
     "_lookup_assignor",
     "_message_accumulator",
-    "_on_connection_closed",
     "_on_join_complete",
     "_partition_records",
     "_pending_batches",
@@ -152,7 +151,9 @@ GUARDED = {
     "_subscription",
     "_topic_partition",
     "_transaction_waiter",
+    "_transition_to",
     "_txn_manager",
+    "_txn_partitions",
     "_update_position",
 }
 
@@ -883,20 +884,6 @@ async def test_a_partition_that_is_left_alone_does_not_hold_up_the_others(fetchi
 # --- the producer -----------------------------------------------------------------------------------------------------
 
 
-async def test_closed_connections_pass_through_a_method_that_can_be_replaced(producer: Any) -> None:
-    assert list(inspect.signature(producer.client._on_connection_closed).parameters) == ["conn", "reason"]
-    assert "on_close=self._on_connection_closed" in source_of(AIOKafkaClient), (
-        "connections no longer report to this method: a commit in doubt would go unnoticed"
-    )
-    lost: list[str] = []
-    closed: list[tuple[object, object]] = []
-    producer.client._on_connection_closed = lambda conn, reason: closed.append((conn, reason))
-    note_lost_connections(producer, lambda: lost.append("lost"))
-    producer.client._on_connection_closed("connection", "reason")
-    assert lost == ["lost"]
-    assert closed == [("connection", "reason")], "the client must still hear of it"
-
-
 async def test_all_connections_are_made_in_two_methods_that_can_be_replaced(producer: Any) -> None:
     assert producer.client._conns == {}, "a connection that is open must be found without waiting"
     source = inspect.getsource(sys.modules[AIOKafkaClient.__module__])
@@ -971,7 +958,12 @@ CODEC, ZSTD, TRANSACTIONAL = 0x07, 0x04, 0x10
 @pytest.mark.parametrize("transactional_id", [None, "g:input:0"])
 async def test_a_compressed_batch_is_one_of_the_producers_own_but_for_the_codec(transactional_id: str | None) -> None:
     made: Any = AIOKafkaProducer(bootstrap_servers=NOWHERE, transactional_id=transactional_id)
-    own, compressed = attributes(made.create_batch()), attributes(aiokafka_internals.new_batch(made, 1_000, "zstd"))
+    own, compressed = (
+        attributes(made.create_batch()),
+        attributes(
+            aiokafka_internals.new_batch(1_000, "zstd", is_transactional=aiokafka_internals.is_transactional(made))
+        ),
+    )
     made._closed = True
     assert compressed & CODEC == ZSTD, "large dead letters would be left out"
     assert own & CODEC == 0
@@ -983,17 +975,65 @@ async def test_a_compressed_batch_is_one_of_the_producers_own_but_for_the_codec(
 async def test_a_batch_and_a_transaction_have_the_futures_that_nobody_awaits_after_a_failure() -> None:
     made: Any = AIOKafkaProducer(bootstrap_servers=NOWHERE, transactional_id="t")
     manager = made._txn_manager
-    manager.set_pid_and_epoch(1, 0)
-    manager.begin_transaction()
+    aiokafka_internals.set_identity(made, 1, 0)
+    aiokafka_internals.begin(made, [("input", 0)])
     batch = made._message_accumulator._append_batch(made.create_batch(), WHERE)
     assert isinstance(batch.future, asyncio.Future)
     assert isinstance(batch._drain_waiter, asyncio.Future), "a fenced producer would flood the log"
     assert isinstance(manager._transaction_waiter, asyncio.Future), "a fenced producer would flood the log"
-    assert aiokafka_internals.identity_of(made) == (1, 0)
     await dispose(made)
     assert batch.future.cancelled()
     assert batch._drain_waiter.cancelled()
     assert manager._transaction_waiter.cancelled()
+
+
+async def test_a_producer_sends_in_transactions_that_others_begin_and_end() -> None:
+    made: Any = AIOKafkaProducer(bootstrap_servers=NOWHERE, transactional_id="t")
+    manager = made._txn_manager
+    aiokafka_internals.set_identity(made, 1, 4)
+    assert (manager.producer_id, manager.producer_epoch, manager.has_pid()) == (1, 4, True), "it would ask for another"
+    for places in ([("result", 0), ("state", 1)], [("result", 2)]):
+        aiokafka_internals.begin(made, places)
+        for topic, partition in places:
+            manager.maybe_add_partition_to_txn(TopicPartition(topic, partition))
+        assert manager.is_in_transaction()
+        assert made._sender._maybe_do_transactional_request() is None, "it would ask, too, and again without an answer"
+        assert {(each.topic, each.partition) for each in manager.txn_partitions} == set(places)
+        aiokafka_internals.end(made)
+        assert not manager.is_in_transaction()
+        assert manager.txn_partitions == set()
+        assert made._sender._maybe_do_transactional_request() is None
+    await dispose(made)
+
+
+async def test_requests_about_transactions_have_connections_of_their_own(
+    consumer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[int, int]] = []
+    client = aiokafka_internals.client_of(consumer)
+
+    async def get_conn(node: int, *, group: int) -> str | None:
+        asked.append((node, group))
+        return None if node == 3 else f"connection {node}"
+
+    async def lookup(kind: CoordinationType, group: str) -> int:
+        assert (kind, group) == (CoordinationType.GROUP, "g")
+        return 2
+
+    monkeypatch.setattr(client, "_get_conn", get_conn)
+    monkeypatch.setattr(client, "coordinator_lookup", lookup)
+    monkeypatch.setattr(client, "get_random_node", lambda: 1)
+    assert await aiokafka_internals.node_link(client, 2) == "connection 2"
+    assert await aiokafka_internals.any_node_link(client) == "connection 1"
+    assert await aiokafka_internals.group_link(client, "g") == "connection 2"
+    [purpose] = {group for _, group in asked}
+    assert purpose not in {*map(int, ConnectionGroup), aiokafka_internals._LINK_CONNECTION}, "a fetch would delay it"
+    for node in (3, None):
+        with pytest.raises(NodeNotReadyError):
+            await aiokafka_internals.node_link(client, node)
+    consumer._coordinator.member_id = "me"
+    assert aiokafka_internals.member_id_of(consumer) == "me"
+    consumer._coordinator.member_id = ""
 
 
 async def test_topics_can_be_asked_for_without_making_them() -> None:

@@ -1,7 +1,7 @@
 """Committed offsets are believed only of a coordinator that has proven that it is none of the past."""
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from aiokafka import TopicPartition
@@ -10,11 +10,12 @@ from aiokafka.protocol.commit import OffsetFetchRequest_v3, OffsetFetchResponse_
 
 from consumer.errors import Fatal, Transient
 from consumer.kafka import group_offsets
-from consumer.kafka.group_offsets import Committed, GroupOffsets, OutOfGroup
+from consumer.kafka.group_offsets import AbortedProof, Committed, GroupOffsets, OutOfGroup, PlainProof
 from consumer.kafka.protocol import OffsetFetchRequest_v7, OffsetFetchResponse_v7, StableOffsetsRequest
-from tests.support.coordinator import Answer, Coordinator, committed, offsets
+from tests.support.coordinator import Answer, Coordinator, accepted, committed, offsets
 
 WITHIN_SECONDS = 10.0
+WITNESS = TopicPartition("state", 0)
 NOTHING = {0: (-1, ""), 1: (-1, "")}
 UNKNOWN_TOPIC, LOADING, NOT_AVAILABLE, NOT_COORDINATOR, TIMED_OUT = 3, 14, 15, 16, 7
 ILLEGAL_GENERATION, UNKNOWN_MEMBER, REBALANCING = 22, 25, 27
@@ -30,7 +31,7 @@ def coordinator() -> Coordinator:
 def asking(coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch) -> GroupOffsets:
     monkeypatch.setattr(group_offsets, "_AGAIN_SECONDS", 0.001)
     monkeypatch.setattr(group_offsets, "_ANSWER_SECONDS", 0.5)
-    return GroupOffsets(coordinator.link, "safe-v0", "input", TopicPartition("state", 0))
+    return GroupOffsets(coordinator.link, "safe-v0", "input", WITNESS, PlainProof("safe-v0", WITNESS))
 
 
 async def test_the_offset_is_asked_for_behind_an_acknowledged_commit_on_the_same_connection(
@@ -180,7 +181,7 @@ async def test_a_node_that_cannot_be_reached_is_asked_for_until_it_can(
             raise NodeNotReadyError("not yet")
         return await coordinator.link()
 
-    asking = GroupOffsets(link, "safe-v0", "input", TopicPartition("state", 0))
+    asking = GroupOffsets(link, "safe-v0", "input", WITNESS, PlainProof("safe-v0", WITNESS))
     assert await asking.of([0, 1]) == {0: None, 1: None}
     assert tries == 4
 
@@ -198,3 +199,90 @@ async def test_partitions_that_ask_at_the_same_time_share_a_question_that_was_se
         assert [(await each)[0] for each in rest] == [Committed(20)] * 5, "asked before these did, 10 may be too old"
     assert coordinator.kinds == ["1 commit", "1 fetch", "2 commit", "2 fetch"]
     assert (await asking.of([0]))[0] == Committed(30)
+
+
+# --- with transactions ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def proving(coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch) -> GroupOffsets:
+    monkeypatch.setattr(group_offsets, "_AGAIN_SECONDS", 0.001)
+    monkeypatch.setattr(group_offsets, "_ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr(group_offsets, "_END_SECONDS", 0.5)
+    proof = AbortedProof(cast("Any", coordinator), "safe-v0:input:proof-1", "safe-v0", WITNESS)
+    return GroupOffsets(coordinator.link, "safe-v0", "input", WITNESS, proof)
+
+
+async def test_with_transactions_the_proof_is_a_commit_of_the_member_that_is_aborted_after_the_question(
+    coordinator: Coordinator, proving: GroupOffsets
+) -> None:
+    coordinator.fetches.append(offsets("input", {0: (41, "transactions=7"), 1: (-1, "")}))
+    assert await proving.of([0, 1]) == {0: Committed(41, "transactions=7"), 1: None}
+    assert coordinator.kinds == ["start", "add", "1 commit", "1 commit", "1 fetch", "aborted"]
+    (_, wrong), (_, commit), (_, fetch) = (each for each in coordinator.asked if not isinstance(each[1], str))
+    assert wrong.generation > 5, "a coordinator that does not look at it would let a zombie commit"
+    assert (commit.transactional_id, commit.producer_id, commit.producer_epoch) == ("safe-v0:input:proof-1", 7, 1)
+    assert (commit.consumer_group, commit.generation, commit.member_id) == ("safe-v0", 5, "me")
+    assert commit.topics == [("state", [(0, -1, -1, "", {})], {})]
+    assert fetch.require_stable
+
+
+async def test_a_coordinator_is_tried_with_a_generation_that_does_not_exist_once(
+    coordinator: Coordinator, proving: GroupOffsets
+) -> None:
+    await proving.of([0])
+    await proving.of([0])
+    assert coordinator.kinds[6:] == ["add", "2 commit", "2 fetch", "aborted"]
+
+
+async def test_one_that_accepts_it_ends_the_worker_in_one_sentence(
+    coordinator: Coordinator, proving: GroupOffsets
+) -> None:
+    coordinator.of_no_generation = 0
+    with pytest.raises(Fatal, match="set SAFE_V0_DELIVERY=at_least_once"):
+        await proving.of([0])
+    assert "1 fetch" not in coordinator.kinds
+    assert coordinator.kinds[-1] == "aborted"
+
+
+@pytest.mark.parametrize("code", [NOT_COORDINATOR, NOT_AVAILABLE, LOADING])
+async def test_one_that_answers_something_else_is_asked_again(
+    coordinator: Coordinator, proving: GroupOffsets, code: int
+) -> None:
+    coordinator.commits.append(accepted(code))
+    coordinator.fetches.append(offsets("input", {0: (20, "")}))
+    assert await proving.of([0]) == {0: Committed(20)}
+    assert coordinator.kinds.count("1 fetch") == 0
+    assert coordinator.kinds.count("aborted") == 2
+
+
+@pytest.mark.parametrize("code", [ILLEGAL_GENERATION, UNKNOWN_MEMBER, REBALANCING])
+async def test_with_transactions_too_a_member_that_is_gone_is_told_at_once(
+    coordinator: Coordinator, proving: GroupOffsets, code: int
+) -> None:
+    coordinator.commits.append(accepted(code))
+    with pytest.raises(OutOfGroup, match="group safe-v0 is rebalancing"):
+        await proving.of([0])
+    assert coordinator.distrusted == []
+    assert coordinator.kinds[-1] == "aborted"
+
+
+@pytest.mark.parametrize("fails", ["add", "aborted"])
+async def test_a_proof_whose_transaction_is_in_doubt_is_the_last_of_its_producer(
+    coordinator: Coordinator, proving: GroupOffsets, monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    await proving.of([0])
+    note = coordinator._note
+
+    async def failing(step: str) -> None:
+        await note(step)
+        if step == fails and coordinator.transactions.count(fails) == 2:
+            raise KafkaConnectionError("no answer")
+
+    monkeypatch.setattr(coordinator, "_note", failing)
+    await proving.of([0])
+    await proving.of([0])
+    second = ["add"] if fails == "add" else ["add", "aborted"]
+    again = ["start", "add", "aborted"]
+    rest = ["add", "aborted"] if fails == "add" else []
+    assert coordinator.transactions == ["start", "add", "aborted", *second, *again, *rest]

@@ -6,19 +6,25 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
-from aiokafka.errors import CommitFailedError
+from aiokafka.errors import CommitFailedError, ProducerFenced, TransactionalIdAuthorizationFailed
 from typing_extensions import override
 
 from consumer.cli.main import main
-from consumer.errors import ConfigurationError, Fatal, PartitionLost, Transient
+from consumer.errors import ConfigurationError, Fatal, Transient
 from consumer.kafka import offset_writing
 from consumer.kafka.cluster import Cluster
 from consumer.kafka.connection import Connection
 from consumer.kafka.group_offsets import Committed
 from consumer.kafka.offset_writing import Change, commit_without_members, replace_fenced
+from consumer.kafka.protocol import (
+    Identity,
+    MemberOffsetsRequest,
+    TxnOffsetCommitRequest_v3,
+    TxnOffsetCommitResponse_v3,
+)
 from consumer.offsets import accept, reset, show
 from consumer.offsets.input_offsets import InputOffset
 from consumer.settings import Settings
@@ -43,8 +49,11 @@ class Brokers:
     async def look(self, _settings: Settings, *, scored: bool = True) -> Sequence[InputOffset]:
         return self.offsets if scored else [replace(each, scored_up_to=None) for each in self.offsets]
 
-    async def replace_fenced(self, _c: Connection, cluster: "Brokers", group: str, change: Change) -> None:
+    async def replace_fenced(
+        self, _c: Connection, cluster: "Brokers", group: str, change: Change, partitions: Sequence[int]
+    ) -> None:
         assert (cluster, group, change.topic) == (self, GROUP, TOPIC)
+        assert partitions == [each.partition for each in self.offsets], "an owner writes with the id of any of its own"
         assert change.before in [each.committed for each in self.offsets]
         self.committed.append(("fenced", {change.partition: change.after}))
 
@@ -190,7 +199,7 @@ def test_a_reset_fences_former_owners_before_it_commits(
     goal: Sequence[str], offsets: dict[int, Committed], brokers: Brokers, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run(capsys, "reset", *goal, "--execute")
-    fences = ("fences", dict.fromkeys(offsets, Committed(-1)))
+    fences = ("fences", dict.fromkeys([each.partition for each in brokers.offsets], Committed(-1)))
     assert brokers.committed == [fences, ("without members", offsets)]
 
 
@@ -213,35 +222,49 @@ def test_while_the_group_has_members_nobody_is_fenced(brokers: Brokers, capsys: 
 
 
 @dataclass
-class Writer:
-    """Stands for all writers: their commits fail as told, one after another."""
+class Fences:
+    """Stands for the coordinators: commits fail as told, one after another."""
 
-    failures: deque[PartitionLost] = field(default_factory=deque)
+    failures: deque[Exception] = field(default_factory=deque)
     steps: list[object] = field(default_factory=list)
-    refusal: Fatal | None = None
+    refusal: Exception | None = None
 
-    async def start(self) -> None:
+    async def start(self, transactional_id: str, _timeout_ms: int) -> Identity:
         if self.refusal is not None:
             raise self.refusal
-        self.steps.append("start")
+        self.steps.append(f"start {transactional_id}")
+        return Identity(transactional_id, 7, 0)
 
-    def outgoing(self, _now_ms: int) -> str:
-        return "nothing"
+    async def add_offsets(self, _producer: Identity, group: str) -> None:
+        assert group == GROUP
 
-    async def commit(self, outgoing: str, next_offset: int, note: str) -> None:
-        assert outgoing == "nothing"
+    async def send(self, request: MemberOffsetsRequest) -> Any:
+        wire: Any = request.build(TxnOffsetCommitRequest_v3)
+        [(_topic, [(partition, offset, _epoch, note, _)], _tags)] = wire.topics
+        assert (wire.transactional_id, wire.generation, wire.member_id) == (f"{GROUP}:{TOPIC}:{partition}", -1, "")
         if self.failures:
             raise self.failures.popleft()
-        self.steps.append(Committed(next_offset, note))
+        self.steps.append(Committed(offset, note))
+        return TxnOffsetCommitResponse_v3(0, [(TOPIC, [(partition, 0, {})], {})], {})
 
-    async def dispose(self) -> None:
-        self.steps.append("dispose")
+    async def end(self, _producer: Identity, *, commit: bool) -> None:
+        self.steps.append("commit" if commit else "abort")
 
 
 @pytest.fixture
-def writers(monkeypatch: pytest.MonkeyPatch) -> Writer:
-    made = Writer()
-    monkeypatch.setattr(offset_writing, "_writer", lambda *_arguments: made)
+def fences(monkeypatch: pytest.MonkeyPatch) -> Fences:
+    made = Fences()
+
+    async def link(*_: object) -> Fences:
+        return made
+
+    @asynccontextmanager
+    async def fence(_connection: Connection, group: str, topic: str) -> AsyncIterator[offset_writing.Fence]:
+        fence = offset_writing.Fence(cast("Any", None), group, topic)
+        fence._transactions, fence._link = cast("Any", made), cast("Any", link)
+        yield fence
+
+    monkeypatch.setattr(offset_writing, "_fence", fence)
     monkeypatch.setattr(offset_writing, "_TRY_AGAIN_SECONDS", 0.001)
     return made
 
@@ -261,39 +284,40 @@ class Coordinator(Cluster):
 
 
 CHANGE = Change(TOPIC, 0, Committed(12), noted(9))
-FENCED = PartitionLost("another producer has taken over", fenced=True)
+ALL = [f"start {GROUP}:{TOPIC}:{partition}" for partition in range(3)]
 
 
-async def test_an_offset_is_replaced_after_a_fence_and_an_owner_that_fences_us_is_fenced_again(writers: Writer) -> None:
-    writers.failures.extend([FENCED, FENCED])
-    await replace_fenced(CONNECTION, Coordinator(writers.steps, Committed(12)), GROUP, CHANGE)
-    again = ["start", "ask", "dispose"]
-    assert writers.steps == [*again, *again, "start", "ask", noted(9), "dispose"]
+async def test_an_offset_is_replaced_after_all_ids_are_taken_and_an_owner_that_takes_one_back_is_fenced_again(
+    fences: Fences,
+) -> None:
+    fences.failures.extend([ProducerFenced(), ProducerFenced()])
+    await replace_fenced(CONNECTION, Coordinator(fences.steps, Committed(12)), GROUP, CHANGE, range(3))
+    assert fences.steps == [*ALL, "ask", *ALL, "ask", *ALL, "ask", noted(9), "commit"]
 
 
-async def test_but_not_for_ever(writers: Writer) -> None:
-    writers.failures.extend([FENCED] * 1_000)
+async def test_but_not_for_ever(fences: Fences) -> None:
+    fences.failures.extend([ProducerFenced()] * 1_000)
     with pytest.raises(Transient, match="its owner fences every attempt"):
-        await replace_fenced(CONNECTION, Coordinator(writers.steps, Committed(12)), GROUP, CHANGE)
-    assert writers.steps[-1] == "dispose"
+        await replace_fenced(CONNECTION, Coordinator(fences.steps, Committed(12)), GROUP, CHANGE, range(3))
+    assert "commit" not in fences.steps
 
 
-async def test_a_commit_whose_answer_was_lost_is_not_made_again(writers: Writer) -> None:
-    writers.failures.append(PartitionLost("no answer", timed_out=True))
-    await replace_fenced(CONNECTION, Coordinator(writers.steps, Committed(12), noted(9)), GROUP, CHANGE)
-    assert noted(9) not in writers.steps
+async def test_a_commit_whose_answer_was_lost_is_not_made_again(fences: Fences) -> None:
+    fences.failures.append(TimeoutError())
+    await replace_fenced(CONNECTION, Coordinator(fences.steps, Committed(12), noted(9)), GROUP, CHANGE, range(3))
+    assert noted(9) not in fences.steps
 
 
 @pytest.mark.parametrize("found", [Committed(13), noted(12), Committed(9), None])
-async def test_an_offset_that_has_changed_meanwhile_is_left_alone(found: Committed | None, writers: Writer) -> None:
+async def test_an_offset_that_has_changed_meanwhile_is_left_alone(found: Committed | None, fences: Fences) -> None:
     with pytest.raises(ConfigurationError, match=f"the offset of {TOPIC}/0 has changed meanwhile"):
-        await replace_fenced(CONNECTION, Coordinator(writers.steps, found), GROUP, CHANGE)
-    assert writers.steps == ["start", "ask", "dispose"]
+        await replace_fenced(CONNECTION, Coordinator(fences.steps, found), GROUP, CHANGE, range(3))
+    assert fences.steps == [*ALL, "ask"]
 
 
-async def test_all_former_owners_are_fenced(writers: Writer) -> None:
+async def test_all_former_owners_are_fenced(fences: Fences) -> None:
     await offset_writing.fence_all(CONNECTION, GROUP, TOPIC, range(120))
-    assert (writers.steps.count("start"), writers.steps.count("dispose"), len(writers.steps)) == (120, 120, 240)
+    assert len(set(fences.steps)) == 120
 
 
 class Member:
@@ -315,9 +339,9 @@ class Member:
         pass
 
 
-async def test_former_owners_that_may_not_be_fenced_are_named_in_one_sentence(writers: Writer) -> None:
-    writers.refusal = Fatal("grant WRITE on them")
-    with pytest.raises(Fatal, match=r"^grant WRITE on them$"):
+async def test_former_owners_that_may_not_be_fenced_are_named_in_one_sentence(fences: Fences) -> None:
+    fences.refusal = TransactionalIdAuthorizationFailed("id")
+    with pytest.raises(Fatal, match=r"^the producer for \S+: not authorised for its transactional ids; grant WRITE"):
         await offset_writing.fence_all(CONNECTION, GROUP, TOPIC, range(3))
 
 

@@ -14,23 +14,14 @@ from aiokafka.producer.message_accumulator import BatchBuilder
 from consumer.errors import PartitionLost
 from consumer.kafka.brokers_clock import BrokersClock
 from consumer.kafka.connection import Connection
-from consumer.kafka.writer import Outgoing, PlainWriter
+from consumer.kafka.writer import Outgoing, PlainWriter, batches_of
 
 MIB = 1024 * 1024
 
 
-class Producer:
-    """All that a slice asks of a producer before it is sent."""
-
-    _txn_manager = None
-
-    def create_batch(self) -> BatchBuilder:
-        return BatchBuilder(MIB, 0, is_transactional=True)
-
-
 @pytest.fixture
 def outgoing() -> Outgoing:
-    return Outgoing(cast("AIOKafkaProducer", Producer()), 0)
+    return Outgoing(0)
 
 
 def test_a_slice_is_full_once_its_values_come_to_16_mib_wherever_they_go(outgoing: Outgoing) -> None:
@@ -43,7 +34,7 @@ def test_a_slice_is_full_once_its_values_come_to_16_mib_wherever_they_go(outgoin
 
 
 def test_where_commits_are_slow_a_slice_is_full_earlier() -> None:
-    outgoing = Outgoing(cast("AIOKafkaProducer", Producer()), 0, 1 / 8)
+    outgoing = Outgoing(0, 1 / 8)
     outgoing.append("scored", 0, b"key", bytes(MIB), [])
     assert not outgoing.is_full
     outgoing.append("scored", 0, b"key", bytes(MIB), [])
@@ -60,11 +51,36 @@ def test_what_is_not_written_fills_nothing(outgoing: Outgoing) -> None:
     assert not outgoing.is_full
 
 
+# --- batches ----------------------------------------------------------------------------------------------------------
+
+
+async def test_what_several_slices_write_to_one_partition_is_sent_together_and_in_order() -> None:
+    slices = [Outgoing(0), Outgoing(0)]
+    for at, outgoing in enumerate(slices):
+        outgoing.append("scored", 0, b"%d" % at, b"x", [])
+        outgoing.append("scored", at, b"k", b"x", [])
+    batches = await batches_of(slices, is_transactional=True)
+    counts = {place: [batch.record_count() for batch in each] for place, each in batches.items()}
+    assert counts == {("scored", 0): [3], ("scored", 1): [1]}
+
+
+async def test_a_compressed_record_has_a_batch_of_its_own_between_the_others(outgoing: Outgoing) -> None:
+    outgoing.append("dead", 0, b"a", b"x", [])
+    outgoing.append_compressed("dead", 0, b"b", bytes(MIB), [], max_bytes=MIB)
+    outgoing.append("dead", 0, b"c", b"x", [])
+    for _ in range(2):  # a transaction that failed is tried again with the same records
+        [batches] = (await batches_of([outgoing], is_transactional=True)).values()
+        assert [batch.record_count() for batch in batches] == [1, 1, 1]
+        assert [len(batch._build()) < 200 for batch in batches] == [True, True, True]
+
+
 # --- what a commit that failed leaves behind --------------------------------------------------------------------------
 
 
-class FailingProducer(Producer):
+class FailingProducer:
     """A producer that fails, or that never answers."""
+
+    _txn_manager = None
 
     def __init__(self, failure: Exception | None) -> None:
         self.failure = failure
@@ -80,7 +96,7 @@ class Writer(PlainWriter):
 
     def __init__(self, producer: FailingProducer, commit_offset: Callable[[int, str], Awaitable[None]]) -> None:
         super().__init__(
-            Connection("127.0.0.1:1", {}), "input", 0, BrokersClock(),
+            Connection("127.0.0.1:1", {}), "input", BrokersClock(),
             deadline_seconds=0.05, changelog="state", timed_topics=(), commit_offset=commit_offset,
         )  # fmt: skip
         self._producer = cast("AIOKafkaProducer", producer)

@@ -105,7 +105,7 @@ class Slice(Outgoing):
     """A slice that knows the offsets of the records behind it."""
 
     def __init__(self, share: float) -> None:
-        super().__init__(None, 0, share)
+        super().__init__(0, share)
         self.offsets: list[int] = []
 
 
@@ -388,7 +388,7 @@ def stage_of(site: Site, **changes: Any) -> PollLoop:
         "offset_out_of_range": "stop",
         "make_subscription": lambda stage: Group(site, stage, frozenset({0})),
         "make_logic": lambda _partition: Logic(site),
-        "make_writer": lambda _partition, _subscription: Writer(site),
+        "make_writers": lambda _subscription: lambda _partition: Writer(site),
         **changes,
     }
     return PollLoop(Role(**role), shutdown_seconds=2.0, now_ms=lambda: 0)
@@ -801,15 +801,15 @@ async def test_a_partition_lost_and_meanwhile_given_away_is_not_taken_up_again(s
     assert site.commits == []
 
 
-async def test_two_fences_within_a_minute_on_a_partition_that_is_ours_are_fatal(site: Site) -> None:
+async def test_five_fences_within_a_minute_on_a_partition_that_is_ours_are_fatal(site: Site) -> None:
     site.publish(3)
-    site.commit_failures.extend([PartitionLost("fenced", fenced=True)] * 2)
+    site.commit_failures.extend([PartitionLost("fenced", fenced=True)] * 5)
 
     async def serve() -> None:
         async with running(stage_of(site)) as task:
             await until(task.done)
 
-    with pytest.raises(Fatal, match=r"took over input/0 twice within a minute"):
+    with pytest.raises(Fatal, match=r"took over input/0 5 times within a minute"):
         await serve()
     assert site.steps[-1] == "left"
 

@@ -83,7 +83,7 @@ class Kept(Outgoing):
     """A slice that keeps its records where a test can see them."""
 
     def __init__(self) -> None:
-        super().__init__(None, 0)
+        super().__init__(0)
         self.written: list[Written] = []
 
     @override

@@ -108,7 +108,7 @@ class Kept(Outgoing):
     """A slice that keeps its records where a test can see them."""
 
     def __init__(self) -> None:
-        super().__init__(None, NOW)
+        super().__init__(NOW)
         self.written: list[Written] = []
 
     @override

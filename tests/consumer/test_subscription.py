@@ -22,6 +22,7 @@ from consumer.kafka import aiokafka_internals, subscription
 from consumer.kafka.brokers_clock import BrokersClock
 from consumer.kafka.connection import Connection
 from consumer.kafka.decompression import CODECS, Decompression
+from consumer.kafka.protocol import Member
 from consumer.kafka.subscription import Membership, OffsetOutOfRange, Subscription
 from tests.support.batches import marker
 
@@ -36,6 +37,7 @@ class Coordinator:
     """Of a group that is settled."""
 
     generation = 1
+    member_id = "me"
     _coordination_task: "asyncio.Future[None]"
 
     def __init__(self) -> None:
@@ -308,3 +310,22 @@ async def test_what_others_have_assigned_is_not_taken(
     await made.on_partitions_assigned(group.consumer.assignment())
     assert dealt[-1] == {0, 1}
     assert made.owns(0)
+
+
+async def test_a_member_commits_as_what_it_was_when_its_partitions_were_assigned(group: Group) -> None:
+    """In the next generation as soon as it has joined, it does not know yet which partitions are its own."""
+    made = group.subscription
+    seen: list[Member | None] = []
+
+    async def on_revoked() -> None:
+        seen.append(made.assigned_as)
+
+    made._member = cast(
+        "Any", SimpleNamespace(on_assigned=lambda *_: seen.append(made.assigned_as), on_revoked=on_revoked)
+    )
+    made._note_assignment("safe-roundrobin", MARKED)
+    await made.on_partitions_assigned(group.consumer.assignment())
+    group.consumer._coordinator.generation = 2  # it has joined, and nothing is assigned yet
+    assert made.assigned_as == Member("me", 1)
+    await made.on_partitions_revoked(())
+    assert seen == [Member("me", 1), None]

@@ -54,7 +54,7 @@ class _Slice(Outgoing):
     """A slice that keeps its records."""
 
     def __init__(self) -> None:
-        super().__init__(None, NOW)
+        super().__init__(NOW)
         self.written: list[Written] = []
 
     @override

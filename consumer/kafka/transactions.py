@@ -1,0 +1,176 @@
+"""Requests about transactions: to start a producer, to add to its transaction, and to end it.
+
+The client's own producer does this too, but it sends a request again that was not answered, and the first one may still
+arrive: it then adds to the next transaction of this producer, or ends it half-way (KIP-890). Here, each request is sent
+once. One that is answered with "not now" is sent again. One that is not answered raises Unanswered, and then only a
+newer epoch (`start`) makes sure that it does no harm any more.
+"""
+
+import asyncio
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from aiokafka.client import AIOKafkaClient, CoordinationType
+from aiokafka.errors import (
+    KafkaError,
+    ProducerFenced,
+    TopicAuthorizationFailedError,
+    TransactionalIdAuthorizationFailed,
+    for_code,
+)
+from aiokafka.protocol.coordination import FindCoordinatorRequest
+from aiokafka.protocol.transaction import (
+    AddOffsetsToTxnRequest,
+    AddPartitionsToTxnRequest,
+    EndTxnRequest,
+    InitProducerIdRequest,
+)
+
+from consumer.kafka import aiokafka_internals
+from consumer.kafka.failures import FAILURES
+from consumer.kafka.protocol import Identity
+
+_UNKNOWN_TOPIC_OR_PARTITION = 3
+_TIMED_OUT = 7
+LOADING, _NOT_AVAILABLE, _NOT_COORDINATOR = 14, 15, 16
+GROUP_REFUSES = frozenset({22, 25, 27, 82})
+"""IllegalGeneration, UnknownMemberId, RebalanceInProgress, FencedInstanceId."""
+
+_TOPIC_FORBIDDEN = 29
+_FENCED = frozenset({47, 90})
+"""What a producer is told after another one was started with its transactional id: InvalidProducerEpoch, since
+Kafka 2.7 also ProducerFenced, whose code the client does not know.
+"""
+
+_CONCURRENT = 51
+_ID_FORBIDDEN = 53
+_NOT_ATTEMPTED = 55
+"""Nothing is wrong with this partition, but with another one of the same request."""
+
+_MOVED = frozenset({_NOT_AVAILABLE, _NOT_COORDINATOR})
+_NOT_NOW = _MOVED | {_UNKNOWN_TOPIC_OR_PARTITION, LOADING, _CONCURRENT, _NOT_ATTEMPTED}
+NOT_NOW_FOR_OFFSETS = _MOVED | {_UNKNOWN_TOPIC_OR_PARTITION, _TIMED_OUT, LOADING}
+_AGAIN_SECONDS = 0.002
+"""The markers of a transaction are written within milliseconds of its end; until then the next one may not begin."""
+
+_LONGEST_PAUSE_SECONDS = 0.05
+_ANSWER_SECONDS = 3.0
+
+
+class Unanswered(KafkaError):  # type: ignore[misc]  # aiokafka ships no types
+    """A request was sent, and no answer came: it may have had its effect, or may have it later."""
+
+
+class Transactions:
+    """Asks the coordinators of transactional ids, over the connections of one client.
+
+    What it raises is the client's: KafkaError (ProducerFenced where another producer has taken the id over), OSError or
+    TimeoutError. It asks again until the caller gives up, so each call needs a deadline.
+    """
+
+    def __init__(self, client: AIOKafkaClient) -> None:
+        self._client = client
+        self._nodes: dict[str, int] = {}
+
+    async def start(self, transactional_id: str, timeout_ms: int) -> Identity:
+        """Start a producer: end what an earlier one with this id has left open, and refuse all that it still sends."""
+        request = InitProducerIdRequest(transactional_id, timeout_ms)
+        while True:
+            try:
+                response = await self._accepted(transactional_id, request)
+            except Unanswered:
+                continue  # another start does no harm
+            return Identity(transactional_id, response.producer_id, response.producer_epoch)
+
+    async def add_partitions(self, producer: Identity, partitions: Iterable[tuple[str, int]]) -> None:
+        """Have the end of the transaction reach these partitions, which is before the producer sends to them."""
+        by_topic: dict[str, list[int]] = {}
+        for topic, partition in partitions:
+            by_topic.setdefault(topic, []).append(partition)
+        await self._accepted(
+            producer.transactional_id, AddPartitionsToTxnRequest(*producer, topics=list(by_topic.items()))
+        )
+
+    async def add_offsets(self, producer: Identity, group: str) -> None:
+        """Have the end of the transaction reach the offsets of a group, which is before they are committed."""
+        await self._accepted(producer.transactional_id, AddOffsetsToTxnRequest(*producer, group_id=group))
+
+    async def end(self, producer: Identity, *, commit: bool) -> None:
+        """End the transaction; Unanswered leaves open whether it has ended, and how."""
+        await self._accepted(producer.transactional_id, EndTxnRequest(*producer, transaction_result=commit))
+
+    async def _accepted(self, transactional_id: str, request: Any) -> Any:
+        """Ask until the answer is final; raises what it says."""
+        pause = _AGAIN_SECONDS
+        while True:
+            response = await self._ask(transactional_id, request)
+            codes = _codes(response)
+            final = [(topic, code) for topic, code in codes if code not in _NOT_NOW]
+            if final:
+                raise error_of(*final[0], transactional_id)
+            if not codes:
+                return response
+            if any(code in _MOVED for _, code in codes):
+                self._nodes.pop(transactional_id, None)
+            await asyncio.sleep(pause)
+            pause = min(_LONGEST_PAUSE_SECONDS, pause * 2)
+
+    async def _ask(self, transactional_id: str, request: Any) -> Any:
+        connection = await aiokafka_internals.node_link(self._client, await self._node(transactional_id))
+        answer = asyncio.ensure_future(connection.send(request))
+        try:
+            # Not cancelled with the caller: the answers to others come over the same connection.
+            done, _ = await asyncio.wait([answer], timeout=_ANSWER_SECONDS)
+            if not done:
+                raise TimeoutError
+            return answer.result()
+        except FAILURES as error:
+            # Nothing waits behind an answer that may never come: the next request gets a new connection.
+            self._nodes.pop(transactional_id, None)
+            connection.close()
+            raise Unanswered(type(error).__name__) from error
+        finally:
+            aiokafka_internals.forget(answer)
+
+    async def _node(self, transactional_id: str) -> int:
+        pause = _AGAIN_SECONDS
+        while transactional_id not in self._nodes:
+            code, node = await self._found(transactional_id)
+            if not code:
+                self._nodes[transactional_id] = node
+            elif code in _NOT_NOW:
+                await asyncio.sleep(pause)
+                pause = min(_LONGEST_PAUSE_SECONDS, pause * 2)
+            else:
+                raise error_of("", code, transactional_id)
+        return self._nodes[transactional_id]
+
+    async def _found(self, transactional_id: str) -> tuple[int, int]:
+        """What a broker says of who the coordinator is: an error code, and the node."""
+        try:
+            link = await aiokafka_internals.any_node_link(self._client)
+            found = await link.send(FindCoordinatorRequest(transactional_id, CoordinationType.TRANSACTION))
+        except FAILURES:
+            return _NOT_AVAILABLE, -1
+        return found.error_code, found.coordinator_id
+
+
+def _codes(response: Any) -> Collection[tuple[str, int]]:
+    """The error codes in an answer, each with its topic, if it has one."""
+    errors = getattr(response, "errors", None)
+    if errors is None:
+        code: int = response.error_code
+        return [("", code)] if code else []
+    return [(topic, code) for topic, partitions in errors for _partition, code in partitions if code]
+
+
+def error_of(topic: str, code: int, transactional_id: str) -> KafkaError:
+    """The error that a broker has answered; the topic is named where it must be known."""
+    if code in _FENCED:
+        return ProducerFenced()
+    if code == _TOPIC_FORBIDDEN and topic:
+        return TopicAuthorizationFailedError(topic)
+    if code == _ID_FORBIDDEN:
+        return TransactionalIdAuthorizationFailed(transactional_id)
+    error: KafkaError = for_code(code)()
+    return error
