@@ -38,7 +38,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import (
@@ -299,9 +299,11 @@ class Turns:
         """What nobody has foreseen ends the worker, and leaves nobody waiting."""
         if task.cancelled() or (defect := task.exception()) is None:
             return
-        for waiting in [*(each.done for each in self._slices), *(each.offset for each in self._marks)]:
-            if not waiting.done():
-                waiting.set_exception(defect)
+        waiting: list[asyncio.Future[Any]] = [each.done for each in self._slices]
+        waiting.extend(each.offset for each in self._marks)
+        for each in waiting:
+            if not each.done():
+                each.set_exception(defect)
 
     async def _run(self) -> None:
         while self._slices or self._marks:

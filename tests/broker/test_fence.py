@@ -152,6 +152,97 @@ async def test_a_worker_held_until_its_partition_has_moved_writes_nothing_any_mo
             thawed.set()
 
 
+PLACES = ["begin", "first send", "all sent", "offsets acknowledged", "end sent"]
+
+
+class Hold:
+    """Holds a worker at one place of its next turn, as if it were frozen there: no deadline of its own ends it."""
+
+    def __init__(self, worker: Worker, place: str, *, writes_as: str | None) -> None:
+        self.reached = asyncio.Event()
+        self.go_on = asyncio.Event()
+        make_writer: Any = worker._health.poll_loops[0]._make_writer
+        turns: Any = make_writer.__self__
+        turns._timeout_seconds = 2 * DEADLINE_SECONDS
+        if writes_as is not None:
+            turns._id_of = lambda _partition: writes_as
+            turns._ended.clear()
+        match place:
+            case "begin":
+                turns._transact = self._before(turns._transact)
+            case "first send":
+                turns._send = self._before(turns._send)
+            case "all sent":
+                turns._commit_offsets = self._before(turns._commit_offsets)
+            case "offsets acknowledged":
+                turns._commit_offsets = self._after(turns._commit_offsets)
+            case "end sent":
+                turns._transactions.end = self._after(turns._transactions.end)
+
+    def _before(self, step: Any) -> Any:
+        async def held(*given: Any, **named: Any) -> Any:
+            await self._wait()
+            return await step(*given, **named)
+
+        return held
+
+    def _after(self, step: Any) -> Any:
+        async def held(*given: Any, **named: Any) -> Any:
+            result = await step(*given, **named)
+            if named.get("commit", True):
+                await self._wait()
+            return result
+
+        return held
+
+    async def _wait(self) -> None:
+        if not self.reached.is_set():
+            self.reached.set()
+            await self.go_on.wait()
+
+
+@pytest.mark.parametrize("writes_as", ["its own id", "the id of a partition that it keeps"])
+@pytest.mark.parametrize("place", PLACES)
+async def test_a_worker_held_anywhere_in_a_transaction_doubles_nothing(
+    site: Site, monkeypatch: pytest.MonkeyPatch, place: str, writes_as: str
+) -> None:
+    """With the id of another partition, which nobody ends, only the group's generation keeps it from committing."""
+    from consumer.worker import main as app  # noqa: PLC0415 - patched below
+
+    make_source = app.expectations_source
+    gates: list[Gate] = []
+
+    def gated(*given: Any) -> Any:
+        gates.append(Gate(make_source(*given)))
+        return gates[-1]
+
+    monkeypatch.setattr(app, "expectations_source", gated)
+    zombie = scorer(site)
+    async with running(zombie):
+        await until(lambda: bool(gates) and gates[0].reached.is_set(), "the first worker has a slice in hand")
+        kept = f"{site.group}:{site.topics.input}:99" if writes_as != "its own id" else None
+        hold = Hold(zombie, place, writes_as=kept)
+        gates[0].open.set()
+        await asyncio.wait_for(hold.reached.wait(), DEADLINE_SECONDS)
+        thawed = freeze_heartbeats(zombie)
+        heir = scorer(site)
+        async with running(heir):
+            await until(lambda: len(gates) > 1, "the second worker runs")
+            gates[1].open.set()
+            loops = heir._health
+            await until(lambda: bool(loops.poll_loops and loops.poll_loops[0].runners), "it has got the partition")
+            [runner] = heir._health.poll_loops[0].runners.values()
+            await until(lambda: runner._held is not None and runner._held.writer.epoch is not None, "it has fenced")
+            if kept is None or place in {"begin", "end sent"}:  # else an open transaction holds up what it writes
+                await asyncio.wait_for(asyncio.to_thread(_await_outcomes, site), DEADLINE_SECONDS)
+            hold.go_on.set()
+            await asyncio.wait_for(asyncio.to_thread(_await_outcomes, site), DEADLINE_SECONDS)
+
+            assert [offset for _, offset in await asyncio.to_thread(outcomes, site)] == list(range(RECORDS))
+            assert not await asyncio.to_thread(site.outside.hanging, site.topics.outputs())
+            thawed.set()
+
+
 def _await_outcomes(site: Site) -> None:
     while site.outside.lag(site.group, site.topics.input) > 0:
         pass
