@@ -478,6 +478,9 @@ class Turns:
             await self._give_up(attempt)
             if attempt.late:  # only those fail that were not acknowledged
                 self._marks.extend(each for each in marks if each.written_at is not None)
+        except asyncio.CancelledError:
+            await self._give_up(attempt)
+            raise
         finally:
             for each in marks:
                 if each not in self._marks and not each.offset.done():
@@ -602,7 +605,11 @@ class Turns:
         """End what one of our own failed turns may have left open; if its id is not ours any more, its owner does."""
         async with self._ending:
             partition = self._open
-            if partition is not None and self._subscription.owns(partition):
+            if partition is None:
+                return
+            if self._subscription.assigned_as != member:  # nobody knows yet whose it will be
+                raise OutOfGroup("the consumer group is rebalancing")
+            if self._subscription.owns(partition):
                 await self._confirm(partition, member)
                 await self._start_id(partition, member)
             self._open = None

@@ -254,7 +254,8 @@ def meaning_of(error: BaseException, about: str, clock: BrokersClock) -> Fatal |
         return next((failure for failure in failures if isinstance(failure, Fatal)), failures[0])
     if isinstance(error, Fatal | PartitionLost):
         return error
-    meaning = translated(error, about)
+    names_topic = isinstance(error, TopicAuthorizationFailedError) and error.args
+    meaning = translated(error, f"topic {error.args[0]}" if names_topic else about)
     if isinstance(meaning, Fatal):
         return meaning
     if any(isinstance(cause, FENCED) for cause in causes(error)):
