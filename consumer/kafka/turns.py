@@ -137,6 +137,7 @@ class _Attempt:
     end_is_out: bool = False
     unacknowledged: set[Place] = field(default_factory=set)
     late: frozenset[Place] = frozenset()
+    refused: Place | None = None
 
     @contextlib.contextmanager
     def asking(self) -> Iterator[None]:
@@ -413,8 +414,12 @@ class Turns:
 
         async def send(place: Place, of_place: Sequence[Batch]) -> None:
             attempt.unacknowledged.add(place)
-            with attempt.asking():
-                await send_in_order(producer, place, of_place, partial(noted_time, self._clock))
+            try:
+                with attempt.asking():
+                    await send_in_order(producer, place, of_place, partial(noted_time, self._clock))
+            except PartitionLost:  # the broker does not accept this batch
+                attempt.refused = place
+                raise
             attempt.unacknowledged.discard(place)
 
         async def add_offsets() -> None:
@@ -531,7 +536,10 @@ class Turns:
         failure = self._meaning(error)
         if isinstance(failure, PartitionLost) and failure.fenced:
             self._note_fence()
-        if not isinstance(error, _PASSING) or isinstance(error, OutOfGroup):
+        if attempt.refused is not None:
+            _lose([each for each in slices if attempt.refused in each.outgoing.records], failure)
+            slices = [each for each in slices if attempt.refused not in each.outgoing.records]
+        elif not isinstance(error, _PASSING) or isinstance(error, OutOfGroup):
             _lose(slices, failure)
             return
         if attempt.end_is_out:

@@ -453,6 +453,15 @@ async def test_a_turn_of_which_a_broker_refuses_something_is_lost(
     assert kind is PartitionLost or str(refused.value).startswith("topic result: not authorised")
 
 
+async def test_a_batch_that_is_too_large_costs_those_alone_that_write_there(cluster: Cluster, turns: Turns) -> None:
+    one, other = await gained(turns, 0, 1)
+    cluster.failures["acknowledged big/0"] = deque([MessageSizeTooLargeError()])
+    commits = [committing(one, 5, ("big", 0)), committing(other, 6)]
+    failures = await all_of(commits)
+    assert [type(each) for each in failures] == [PartitionLost, type(None)]
+    assert cluster.steps[-1] == "commit id-0 1"
+
+
 async def test_once_another_has_taken_our_id_all_partitions_begin_again(cluster: Cluster, turns: Turns) -> None:
     """It may have committed for any of them: `safe offsets accept` does."""
     one, other = await gained(turns, 0, 1)
