@@ -83,8 +83,8 @@ from consumer.kafka.writer import (
 from consumer.wire.record import KafkaHeaders
 
 _PAUSE_SECONDS = 0.05
-_PAUSE_A_SLICE_SECONDS = 0.004
-"""From one begin to the next: at once while little comes, at most twenty turns a second while much does."""
+_PAUSE_A_RECORD_SECONDS = 0.005
+"""From one begin to the next, by what a turn wrote: at once while little comes, twenty a second while much does."""
 
 _PATIENCE_SECONDS = 1.5
 _LEAST_BYTES_A_SECOND = 256 * 1024
@@ -366,7 +366,8 @@ class Turns:
                 raise
             else:
                 self._backoff.reset()
-                self._next_at = began + min(_PAUSE_SECONDS, _PAUSE_A_SLICE_SECONDS * len(slices))
+                written = sum(each.outgoing.count for each in slices)
+                self._next_at = began + min(_PAUSE_SECONDS, _PAUSE_A_RECORD_SECONDS * written)
                 self._note_committed(slices)
         finally:
             self._in_turn = ()

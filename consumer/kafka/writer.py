@@ -128,6 +128,11 @@ class Outgoing:
         return self._left <= 0
 
     @property
+    def count(self) -> int:
+        """How many records it writes."""
+        return sum(map(len, self.records.values()))
+
+    @property
     def size(self) -> int:
         """About how many bytes the values have."""
         return int(_FULL_BYTES * self.share) - self._left
