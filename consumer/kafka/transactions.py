@@ -116,21 +116,21 @@ class Transactions:
             pause = min(_LONGEST_PAUSE_SECONDS, pause * 2)
 
     async def _ask(self, transactional_id: str, request: Any) -> Any:
-        connection = await aiokafka_internals.node_link(self._client, await self._node(transactional_id))
-        answer = asyncio.ensure_future(connection.send(request))
+        connection = await self._connection(transactional_id)
         try:
-            # Not cancelled with the caller: the answers to others come over the same connection.
-            done, _ = await asyncio.wait([answer], timeout=_ANSWER_SECONDS)
-            if not done:
-                raise TimeoutError
-            return answer.result()
+            return await _answer(connection, request)
         except FAILURES as error:
-            # Nothing waits behind an answer that may never come: the next request gets a new connection.
             self._nodes.pop(transactional_id, None)
-            connection.close()
             raise Unanswered(type(error).__name__) from error
-        finally:
-            aiokafka_internals.forget(answer)
+
+    async def _connection(self, transactional_id: str) -> Any:
+        """A connection to the coordinator; where it cannot be reached, another node may be it by now."""
+        while True:
+            try:
+                return await aiokafka_internals.node_link(self._client, await self._node(transactional_id))
+            except FAILURES:
+                self._nodes.pop(transactional_id, None)
+                await asyncio.sleep(_LONGEST_PAUSE_SECONDS)
 
     async def _node(self, transactional_id: str) -> int:
         pause = _AGAIN_SECONDS
@@ -149,10 +149,26 @@ class Transactions:
         """What a broker says of who the coordinator is: an error code, and the node."""
         try:
             link = await aiokafka_internals.any_node_link(self._client)
-            found = await link.send(FindCoordinatorRequest(transactional_id, CoordinationType.TRANSACTION))
+            found = await _answer(link, FindCoordinatorRequest(transactional_id, CoordinationType.TRANSACTION))
         except FAILURES:
             return _NOT_AVAILABLE, -1
         return found.error_code, found.coordinator_id
+
+
+async def _answer(connection: Any, request: Any) -> Any:
+    """Send a request; without an answer, nothing else waits behind it: the next request gets a new connection."""
+    answer = asyncio.ensure_future(connection.send(request))
+    try:
+        # Not cancelled with the caller: the answers to others come over the same connection.
+        done, _ = await asyncio.wait([answer], timeout=_ANSWER_SECONDS)
+        if not done:
+            raise TimeoutError
+        return answer.result()
+    except FAILURES:
+        connection.close()
+        raise
+    finally:
+        aiokafka_internals.forget(answer)
 
 
 def _codes(response: Any) -> Collection[tuple[str, int]]:

@@ -33,19 +33,25 @@ class Client:
         self.asked: list[str] = []
         self.found: deque[Any] = deque()
         self.closed: list[int] = []
+        self.dead: set[int] = set()
+        self.coordinator = 2
 
     def get_random_node(self) -> int:
         return 1
 
     async def _get_conn(self, node: int, *, group: int) -> Any:
         assert group == aiokafka_internals._TRANSACTIONS_CONNECTION
+        if node in self.dead:
+            return None
         return SimpleNamespace(send=lambda request: self.send(node, request), close=lambda: self.closed.append(node))
 
     async def send(self, node: int, request: Any) -> Any:
         await asyncio.sleep(0)
         if isinstance(request, FindCoordinatorRequest):
             self.asked.append("find")
-            return SimpleNamespace(error_code=self.found.popleft() if self.found else 0, coordinator_id=2)
+            return SimpleNamespace(
+                error_code=self.found.popleft() if self.found else 0, coordinator_id=self.coordinator
+            )
         self.asked.append(f"{type(request).__name__.removesuffix('Request')} {node}")
         answer = self.answers.popleft()
         if isinstance(answer, Exception):
@@ -120,6 +126,16 @@ async def test_a_caller_that_gives_up_leaves_the_answers_to_others_alone(client:
     ending.cancel()
     await asyncio.wait([ending])
     assert client.closed == []
+
+
+async def test_where_a_coordinator_cannot_be_reached_another_is_looked_for(
+    client: Client, asking: Transactions
+) -> None:
+    client.answers.extend([coded(), coded()])
+    await asking.end(ME, commit=True)
+    client.dead, client.coordinator = {2}, 3  # its broker is gone for good
+    await asyncio.wait_for(asking.end(ME, commit=True), WITHIN_SECONDS)
+    assert client.asked == ["find", "EndTxn 2", "find", "EndTxn 3"]
 
 
 ERRORS: list[tuple[int, type[KafkaError]]] = [
