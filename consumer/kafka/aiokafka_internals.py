@@ -239,11 +239,6 @@ async def group_link(client: AIOKafkaClient, group: str) -> Any:
     return await node_link(client, await client.coordinator_lookup(CoordinationType.GROUP, group))
 
 
-def client_of(consumer: AIOKafkaConsumer) -> AIOKafkaClient:
-    """The client whose connections a consumer uses."""
-    return consumer._client
-
-
 def member_id_of(consumer: AIOKafkaConsumer) -> str:
     """The id that the group has given the consumer as its member."""
     return str(consumer._coordinator.member_id)

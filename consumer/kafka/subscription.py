@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, OffsetAndMetadata, TopicPartition
+from aiokafka.client import AIOKafkaClient
 from aiokafka.errors import CorruptRecordException, InconsistentGroupProtocolError, OffsetOutOfRangeError
 
 from consumer.errors import SafeError, Transient
@@ -19,7 +20,7 @@ from consumer.kafka.assignors import OWN_NAMES, Assignor, is_marked, offered
 from consumer.kafka.brokers_clock import BrokersClock
 from consumer.kafka.connection import Connection
 from consumer.kafka.decompression import BatchesInTheWay, BatchTooLarge
-from consumer.kafka.failures import FAILURES, answered, stopped, translated
+from consumer.kafka.failures import FAILURES, answered, closed, stopped, translated
 from consumer.kafka.group_members import Stranger, strangers_in
 from consumer.kafka.group_offsets import AbortedProof, Committed, GroupOffsets, PlainProof, Proof
 from consumer.kafka.protocol import Member
@@ -129,7 +130,9 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
                 fetch_max_bytes=_FETCH_BYTES,
             )
         )
-        self.transactions = Transactions(aiokafka_internals.client_of(self._consumer))
+        # A client of its own: while it connects to a broker that hangs, heartbeats and fetches must not wait.
+        self._transactions_client = AIOKafkaClient(**connection.client())
+        self.transactions = Transactions(self._transactions_client)
         self.assigned_as: Member | None = None
         """As which member, in which generation, we have the partitions; None while they may be assigned to others.
 
@@ -168,8 +171,11 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
 
     async def start(self) -> None:
         """Connect and subscribe; the assignment follows by callback. Raises Transient while no broker answers."""
+        about = f"topic {self._membership.topic}, group {self._membership.group}"
         try:
-            await answered(self._consumer.start(), f"topic {self._membership.topic}, group {self._membership.group}")
+            if self._membership.proof_id is not None:
+                await answered(self._transactions_client.bootstrap(), about)
+            await answered(self._consumer.start(), about)
         except SafeError:
             await self.stop(0.5)
             raise
@@ -182,6 +188,7 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
     async def stop(self, deadline_seconds: float) -> None:
         """Leave the group; does not wait longer than this for a broker that does not answer."""
         await stopped(self._consumer, deadline_seconds)  # the session timeout does the same, later
+        await closed(self._transactions_client.close(), 1.0)
 
     @property
     def is_broken(self) -> bool:

@@ -346,16 +346,17 @@ async def test_a_subscription_whose_stop_is_cut_off_keeps_no_connection_and_fetc
     assert not inspect.iscoroutinefunction(AIOKafkaConnection.close), "it closes at once"
     assert inspect.iscoroutinefunction(Fetcher.close)
     assert "await self._fetcher.close()" in inspect.getsource(AIOKafkaConsumer.stop), "after the coordinator"
-    fetcher = Closes()
+    fetcher, transactions = Closes(), Closes()
     connections = [Connection(), Connection()]
     subscription: Any = Subscription.__new__(Subscription)
-    subscription._consumer = consumer
+    subscription._consumer, subscription._transactions_client = consumer, transactions
     consumer.stop = stop
     consumer._fetcher = fetcher
     consumer._client._conns = dict(enumerate(connections))
     await subscription.stop(0.01)
     assert [each.closed for each in connections] == [True, True]
     assert fetcher.closed, "else it would go on fetching"
+    assert transactions.closed
     consumer._fetcher = None
     consumer._client._conns = {}
 
@@ -1010,7 +1011,7 @@ async def test_requests_about_transactions_have_connections_of_their_own(
     consumer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[tuple[int, int]] = []
-    client = aiokafka_internals.client_of(consumer)
+    client = consumer._client
 
     async def get_conn(node: int, *, group: int) -> str | None:
         asked.append((node, group))
