@@ -8,11 +8,6 @@ from tests.support.site import Site
 
 _WARNS = re.compile(r"^\S+ ?\S* (WARN|ERROR|FATAL) ")
 
-# Known, and to go with the transactions of a role: until then a worker also commits outside of them, as a proof, and
-# brokers of 2.5 to 3.9 warn of that with every transaction.
-KNOWN = ("has received offset commits from consumers as well as transactional producers",)
-
-
 _OUR_CLIENTS = re.compile(r"client[- ]?[iI]d[=: ]+safe\b|\bsafe-[0-9a-f]{8}-[0-9a-f]{4}-")
 """Clients by their id, and members of groups, whose ids begin with it."""
 
@@ -25,7 +20,7 @@ def names_of(site: Site) -> tuple[str, ...]:
 def complaints(log: Path, names: Collection[str]) -> list[str]:
     """The warnings and errors that have one of these names, or a client of SAFE's, in order, each once."""
     found = (line for line in _lines(log) if _WARNS.match(line) and _is_of(line, names))
-    return list(dict.fromkeys(_without_time(line) for line in found if not any(known in line for known in KNOWN)))
+    return list(dict.fromkeys(map(_without_time, found)))
 
 
 def _is_of(line: str, names: Collection[str]) -> bool:
