@@ -251,6 +251,9 @@ class Turns:
 
     async def mark(self, topic: str, partition: int, key: bytes, headers: KafkaHeaders) -> int:
         """See PartitionWriter."""
+        sit_out = self._sit_outs.get((topic, partition))
+        if sit_out is not None and time.monotonic() < sit_out.until:
+            raise self._unacknowledged([(topic, partition)])
         mark = _Mark(topic, partition, key, headers, asyncio.get_running_loop().create_future())
         self._marks.append(mark)
         self._wake()
@@ -482,6 +485,8 @@ class Turns:
             without_frames(error)
             failure = self._meaning(error)
             await self._give_up(attempt)
+            for place in attempt.late:
+                self._sit_out(place, time.monotonic())
             if attempt.late:  # only those fail that were not acknowledged
                 self._marks.extend(each for each in marks if each.written_at is not None)
         except asyncio.CancelledError:
@@ -507,6 +512,7 @@ class Turns:
             noted_time(self._clock, written)
             mark.written_at = int(written.offset)
             attempt.unacknowledged.discard(place)
+            self._sit_outs.pop(place, None)
 
         await _all_done([asyncio.create_task(write(each)) for each in marks], attempt, _PATIENCE_SECONDS)
         attempt.end_is_out = True

@@ -550,6 +550,36 @@ async def test_marks_that_wait_share_a_transaction(cluster: Cluster, turns: Turn
     assert cluster.kinds.count("abort") == 1
 
 
+async def test_a_leader_that_acknowledges_no_mark_holds_up_no_other(
+    cluster: Cluster, turns: Turns, clock: BrokersClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock.note(THEIRS)
+    monkeypatch.setattr(turns_module, "_SIT_OUT_SECONDS", 0.3)
+    one, other = await gained(turns, 0, 1)
+    acknowledged, is_dead = Producer._acknowledged, True
+
+    async def held(self: Producer, topic: str, partition: int) -> Any:
+        if topic == "dead" and is_dead:
+            await asyncio.get_running_loop().create_future()
+        return await acknowledged(self, topic, partition)
+
+    monkeypatch.setattr(Producer, "_acknowledged", held)
+    marks = [
+        asyncio.create_task(each.mark(topic, 0, b"m", HEADERS)) for each, topic in ((one, "dead"), (other, "sound"))
+    ]
+    failure, offset = await asyncio.gather(*marks, return_exceptions=True)
+    assert isinstance(failure, PartitionLost)
+    assert isinstance(offset, int)
+    tried = cluster.kinds.count("partitions")
+    with pytest.raises(PartitionLost, match="the leader of dead/0 does not acknowledge"):
+        await one.mark("dead", 0, b"m", HEADERS)
+    assert cluster.kinds.count("partitions") == tried, "nobody waits for it before the pause is over"
+    is_dead = False
+    await until(lambda: not turns._sit_outs or turns._sit_outs["dead", 0].until < asyncio.get_running_loop().time())
+    assert await one.mark("dead", 0, b"m", HEADERS) > 0
+    assert turns._sit_outs == {}
+
+
 async def test_a_mark_in_doubt_gives_the_partition_up(cluster: Cluster, turns: Turns) -> None:
     [writer] = await gained(turns, 0)
     cluster.failures["abort"] = deque([Unanswered("no answer")])
