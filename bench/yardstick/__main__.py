@@ -7,6 +7,7 @@ python -m bench.yardstick --json now.json                write the figures; late
 python -m bench.yardstick --engine today                 by verdicts alone, as releases without both answers give them
 python -m bench.yardstick --deleted 50                   how many of 50 lines of the lexicon are missed, taken away
 python -m bench.yardstick --idle                         the lines and rows that change no labelled verdict (slow)
+python -m bench.yardstick --rooms                        how much code it is, and how much of it one verdict runs
 """
 
 import argparse
@@ -17,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.yardstick import cases, deleted, idle, negations
+from bench.yardstick import cases, deleted, idle, negations, rooms
 from bench.yardstick.bounds import Bound
 from bench.yardstick.cases import ENGINES, Engine
 from bench.yardstick.sets import SETS, NotHere
@@ -116,7 +117,11 @@ def main() -> None:
     parser.add_argument(
         "--deleted", type=int, metavar="MANY", help="take this many lines of the lexicon away, one at a time"
     )
+    parser.add_argument("--rooms", action="store_true", help="count the lines, and what one verdict enters")
     asked = parser.parse_args()
+    if asked.rooms:
+        rooms.print_rooms()
+        return
     if asked.deleted:
         print_deleted(asked.engine, asked.deleted)
         return
