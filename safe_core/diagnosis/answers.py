@@ -117,7 +117,7 @@ class Texts:
         own = [clause for clause in clauses if clause.start < place.end and place.start < clause.end]
         wider = _with_words_beside(text, clauses, place)
         is_denied = any(is_negative(fact) for clause in own for fact in clause.facts)
-        if is_denied and not any(unit.is_polar for unit in units_of(text[wider.start : wider.end], _MOST_QUOTED)):
+        if is_denied and not any(unit.entry.is_polar for unit in units_of(text[wider.start : wider.end], _MOST_QUOTED)):
             sentences = {clause.sentence for clause in own}
             near = [clause for clause in clauses if clause.sentence in sentences]
             wider = _with_words_beside(text, clauses, Place(place.text, near[0].start, near[-1].end))

@@ -1,6 +1,6 @@
 """The relations of `lexicon/`, as tables to look things up in; each is read once."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from typing import Generic, Literal, NamedTuple, TypeVar, get_args
 
@@ -235,14 +235,6 @@ def key_of(phrase: str) -> str:
     own = stems(phrase)
     reading = same().get(own)
     return (reading.keys if reading else own)[-1]
-
-
-def lengths(phrases: Iterable[Phrase]) -> Mapping[str, tuple[int, ...]]:
-    """Give, for each first word of some phrases, how many words those that begin with it have, longest first."""
-    found: dict[str, set[int]] = {}
-    for phrase in phrases:
-        found.setdefault(phrase[0], set()).add(len(phrase))
-    return {first: tuple(sorted(each, reverse=True)) for first, each in found.items()}
 
 
 def _check(line: str, what: str, name: str, names: tuple[str, ...]) -> None:

@@ -110,7 +110,7 @@ class Cut:
     def _triggers(self) -> dict[int, str]:
         units = [*units_of(self.text, _MOST_WORDS)]
         denying = {unit.start: "denied" for unit in units if unit.folded.startswith("no ")}  # "no known allergies"
-        return denying | {unit.start: unit.trigger.status for unit in units if unit.trigger}
+        return denying | {unit.start: unit.entry.trigger.status for unit in units if unit.entry.trigger}
 
     def is_short_not(self, at: int) -> bool:
         """Tell whether a word ends with a "not" in short: "couldn't"."""

@@ -4,9 +4,8 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Final, NamedTuple
 
-from safe_core.diagnosis.reading import is_negative, read
+from safe_core.diagnosis.reading import BE, is_negative, read
 from safe_core.diagnosis.relations import known
-from safe_core.diagnosis.scopes import BE
 from safe_core.diagnosis.words import word_set
 from safe_core.mutation.alteration import Alteration, Cut, usage
 from safe_core.mutation.turned import pairs

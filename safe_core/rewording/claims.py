@@ -85,11 +85,9 @@ def is_weaker(term: Term, phrases: Sequence[str]) -> bool:
 def _is_cut(term: Term, phrase: str) -> bool:
     """Tell whether a phrase is a part of a term's words without what this says of it: "headaches", "has headaches"."""
     at = normalise(term.text).find(normalise(phrase))
-    return at >= 0 and not all(
-        at <= unit.start < at + len(phrase)
-        for unit in units_of(term.text, _MOST_WORDS)
-        if unit.kind in {"lead-in", "trigger"} or (unit.fact is not None and is_needed(unit.fact))
-    )
+    said = [unit.start for unit in units_of(term.text, _MOST_WORDS) if unit.entry.kind in {"lead-in", "trigger"}]
+    needed = [fact.start for fact in term.facts if is_needed(fact)]
+    return at >= 0 and not all(at <= start < at + len(phrase) for start in (*said, *needed))
 
 
 def asks_more(term: Term, phrase: str, *, is_said: bool) -> bool:

@@ -11,6 +11,7 @@ import pytest
 from safe_core.diagnosis import relations
 from safe_core.diagnosis.lexicon import rows
 from safe_core.diagnosis.relations import InvalidLexicon, Once
+from safe_core.diagnosis.units import units_of
 
 FILES = sorted(
     path.name.removesuffix(".tsv")
@@ -161,9 +162,11 @@ def test_each_of_one_side_excludes_each_of_the_other(monkeypatch: pytest.MonkeyP
     assert found["cold"] == found["cool"] == {"hot", "warm"}
 
 
-def test_the_longest_phrases_are_tried_first() -> None:
-    phrases = [("no",), ("no", "more"), ("no", "evidence", "of"), ("not",)]
-    assert relations.lengths(phrases) == {"no": (3, 2, 1), "not": (1,)}
+def test_of_the_phrases_that_begin_with_a_word_the_longest_counts() -> None:
+    assert [unit.folded for unit in units_of("no evidence of fever, no fever", 9)] == [
+        *("no evidence of", "fever"),
+        *("no", "fever"),
+    ]
 
 
 def test_an_entry_may_come_twice_from_one_line() -> None:
