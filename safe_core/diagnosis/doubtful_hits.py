@@ -1,5 +1,6 @@
 """Found terms that the text may not say: within another word, denied, or with another value than the narrative's."""
 
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,17 +10,17 @@ from typing import Any, Literal, NamedTuple, get_args
 from safe_core.diagnosis.alignment import term_of
 from safe_core.diagnosis.conversions import is_either_order
 from safe_core.diagnosis.diagnosis_types import Passage
-from safe_core.diagnosis.joined_text import JoinedText
 from safe_core.diagnosis.lexicon import rows
 from safe_core.diagnosis.numbers_in_text import rival, same
-from safe_core.diagnosis.output_texts import READ_BY, OutputText, texts_of
+from safe_core.diagnosis.output_texts import READ_BY, JoinedText, OutputText, Piece, texts_of
 from safe_core.diagnosis.reading import MAX_WORDS, Fact, Reading, is_negative, read
 from safe_core.diagnosis.relations import key_of
-from safe_core.diagnosis.word_edges import is_inside_word
+from safe_core.diagnosis.words import fold, stem
 from safe_core.matching_rule import normalise
 from safe_core.outputs import Output
 from safe_core.policy import Criterion
 from safe_core.scoring import Details
+from safe_core.scripts import is_within_word
 
 DoubtfulKind = Literal["inside_word", "negated", "other_value"]
 DOUBTFUL_KINDS: tuple[DoubtfulKind, ...] = get_args(DoubtfulKind)
@@ -81,7 +82,7 @@ def doubtful_hits(
         for term in terms:
             hit = Hit(term, places_of(term, texts, facts, most), places_of(term, told, facts, most), facts.of(story)[0])
             if hit.places and (kind := next((each for each in _ASKED[criterion] if _RULES[each](hit)), None)):
-                hits.append(DoubtfulHit(criterion, term, kind, hit.places[0].first[1]))
+                hits.append(DoubtfulHit(criterion, term, kind, hit.places[0].pieces[0][1]))
     return tuple(hits)
 
 
@@ -138,10 +139,9 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Where a term was found: in one text, or from the end of one to the beginning of another."""
+    """Where a term was found: in one text, or from the end of one to the beginning of another, and its facts."""
 
-    first: tuple[OutputText, Passage]
-    last: tuple[OutputText, Passage]
+    pieces: Sequence[Piece]
     spots: tuple[Spot, ...]
 
 
@@ -158,20 +158,55 @@ class Hit:
 def places_of(term: str, texts: JoinedText, facts: Facts, most: int) -> list[Found]:
     """Give where a term is in some texts, with the facts that are there."""
     needle = normalise(term)
-    found = []
-    for at in texts.places(needle, most):
-        first, last = texts.first_piece(at, at + len(needle)), texts.last_piece(at, at + len(needle))
-        pieces = [first] if first == last else [first, last]
-        found.append(Found(first, last, tuple(facts.at(*piece) for piece in pieces)))
-    return found
+    found = [texts.pieces(at, at + len(needle)) for at in texts.places(needle, most)]
+    return [Found(pieces, tuple(facts.at(*piece) for piece in pieces)) for pieces in found]
+
+
+# --- within a longer word ---------------------------------------------------------------------------------------------
+
+_BEFORE = re.compile(r"[^\W_]+\Z")
+_WORD_AFTER = re.compile(r"[^\W_]+")
+_LONGEST = 64  # letters of a word beside an edge that are looked at
+_INFLECTIONS = frozenset(("s", "es", "d", "ed", "ing", "ings", "ful", "fully"))
+_SHORTEST = 4  # letters of a word that may take any of these endings
 
 
 def _inside_word(hit: Hit) -> bool:
     return all(
-        is_inside_word(text.text, passage.start, passage.end)
+        _is_inside_word(text.text, passage.start, passage.end)
         for place in hit.places
-        for text, passage in (place.first, place.last)
+        for text, passage in (place.pieces[0], place.pieces[-1])
     )
+
+
+def _is_inside_word(text: str, start: int, end: int) -> bool:
+    """Tell whether `text[start:end]` is a part of a longer word or number at one of its edges."""
+    return is_within_word(text, start) or (is_within_word(text, end) and not _is_inflected(text, start, end))
+
+
+def _is_inflected(text: str, start: int, end: int) -> bool:
+    """Tell whether the text has the last word of the term with another ending, or its last number with a unit."""
+    own = _BEFORE.search(text, max(start, end - _LONGEST), end)
+    rest = _WORD_AFTER.match(text, end, end + _LONGEST)
+    if not own or not rest:
+        return False
+    begins, ends = fold(own[0]), fold(rest[0])
+    units = _units()
+    if begins[-1:].isdecimal():
+        return ends in units
+    whole = fold(own[0] + rest[0])
+    if begins in units or whole in units:
+        return begins in units and units[begins] == units.get(whole)
+    return stem(whole) == stem(begins) or (ends in _INFLECTIONS and len(begins) >= _SHORTEST)
+
+
+@cache
+def _units() -> Mapping[str, tuple[str, ...]]:
+    """Give, by its name, what a unit measures and how much of it."""
+    return {fold(name.strip()): tuple(unit) for _, (*unit, names) in rows("units") for name in names.split(",")}
+
+
+# --- denied, and with another value -----------------------------------------------------------------------------------
 
 
 def _negated(hit: Hit) -> bool:

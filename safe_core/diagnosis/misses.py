@@ -1,82 +1,141 @@
 """Why a required term was not found: what the output says of it, what the narrative says, and what follows."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
+from itertools import groupby
 from typing import Literal
 
 from rapidfuzz import fuzz
 
+from safe_core.accepted_wordings import Accepted, is_accepted
 from safe_core.diagnosis.alignment import OPPOSED, Term, is_said_alike, term_of
-from safe_core.diagnosis.answers import Answer, Place, Texts, answer_in
+from safe_core.diagnosis.answers import Answer, Place, Texts, answer_in, contradicts
 from safe_core.diagnosis.diagnosis_types import (
+    Diagnosis,
     Evidence,
     InNarrative,
     Miss,
     NarrativeSays,
     Occurrence,
     OutputSays,
-    Passage,
 )
-from safe_core.diagnosis.joined_text import JoinedText
 from safe_core.diagnosis.languages import is_read
-from safe_core.diagnosis.output_texts import READ_BY, FieldText, OutputText, field_texts
+from safe_core.diagnosis.output_texts import READ_BY, JoinedText, OutputText, Piece, asked_criteria, texts_of
 from safe_core.diagnosis.reading import Reading, read
 from safe_core.diagnosis.tables import Nearest, kind_row, verdict_row
+from safe_core.expectations import Expectations, prepare
+from safe_core.generations import OutputField
 from safe_core.matching_rule import normalise
+from safe_core.outputs import Output
+from safe_core.policy import DEFAULT_POLICY, Criterion
+from safe_core.scoring import Details, score
 
 _MOST_PLACES = 20  # in fields that a criterion does not read where a term is looked for
 _MOST_COMPARED = 2_000  # characters of a term and of a passage, to say how alike they are
 _MOST_QUOTED = 160  # characters around what decides
 _SILENT = 333  # thousandths of a term, anywhere in a narrative that says nothing of it
+_LOOKS = 100_000  # occurrences that are asked whether they stand inside a word, over all terms of a case
+
+
+def diagnose(
+    expectations: Expectations,
+    output: Output,
+    narrative: str | None,
+    not_asked_for: Collection[OutputField] = (),
+    accepted: Accepted = (),
+) -> Diagnosis:
+    """Explain every missed term of a case, and say where the others stand.
+
+    The misses of a criterion have no other reason where the model was asked for none of the fields that it reads; nor
+    has a miss of which the output has an accepted wording.
+    What is missing is what score() finds missing. Each text is read once; a term is compared with a bounded number of
+    sentences.
+    """
+    details = score(prepare(expectations), output, DEFAULT_POLICY.default).details
+    texts, told = texts_of(output), ReadNarrative(narrative)
+    reader = cache(read)  # both criteria read the summary
+    misses: list[Miss] = []
+    missed: tuple[tuple[Literal["CR", "AC"], tuple[str, ...]], ...] = (
+        ("CR", details.cr_missing),
+        ("AC", details.ac_missing),
+    )
+    for criterion, terms in missed:
+        sides = Sides(criterion, texts, reader)
+        for term in terms:
+            miss = Miss(criterion, term, "absent", told.holds(term), None, 0.0, "not_asked_for")
+            if criterion in asked_criteria(not_asked_for):
+                miss = explain(criterion, term, sides, told)
+            if is_accepted(accepted, criterion, term, output, sides.contradicts):
+                miss = replace(miss, verdict="accepted", remedy="none", row="", missing_words=())
+            misses.append(miss)
+    return Diagnosis(tuple(misses), tuple(_occurrences(details, texts, told)))
+
+
+def _occurrences(details: Details, texts: Sequence[OutputText], told: "ReadNarrative") -> list[Occurrence]:
+    """Give the first occurrence of each term that was found or used, in the order CR, AH, AC."""
+    every: tuple[tuple[Criterion, tuple[str, ...]], ...] = (
+        ("CR", details.cr_found),
+        ("AH", details.ah_violations),
+        ("AC", details.ac_found),
+    )
+    looks = _LOOKS // max(100, sum(len(terms) for _, terms in every))
+    found = []
+    for criterion, terms in every:
+        joined = JoinedText([text for text in texts if text.field in READ_BY[criterion]] if terms else [])
+        for term in terms:
+            needle = normalise(term)
+            at = joined.text.find(needle)
+            if at >= 0:
+                _, passage = joined.pieces(at, at + len(needle))[0]
+                inside_word = joined.only_inside_words(needle, looks)
+                one = Occurrence(criterion, term, passage, inside_word)
+                found.append(one if criterion == "AH" else told.beside(one))
+    return found
 
 
 class Fields:
-    """The texts of an output by whether a criterion reads them; `reader` keeps what another criterion has read."""
+    """Some fields of an output. The elements of each are read as lines: neighbours are neighbouring sentences."""
 
-    def __init__(
-        self, criterion: Literal["CR", "AC"], texts: Sequence[OutputText], reader: Callable[[str], Reading] = read
-    ) -> None:
-        self._texts = texts
+    def __init__(self, texts: Sequence[OutputText], reader: Callable[[str], Reading]) -> None:
         self._reader = reader
-        self.read = field_texts([text for text in texts if text.field in READ_BY[criterion]])
-        self._unread = [text for text in texts if text.field not in READ_BY[criterion]]
+        self._fields = [JoinedText([*each], "\n", str) for _, each in groupby(texts, key=lambda text: text.field)]
 
     @cached_property
     def facts(self) -> Texts:
-        """What the criterion reads."""
-        return Texts([field.text for field in self.read], self._reader)
+        """What they say; read when somebody asks."""
+        return Texts([field.text for field in self._fields], self._reader)
 
-    @cached_property
-    def claims(self) -> list[FieldText]:
+    @property
+    def are_english(self) -> bool:
+        """Whether all of them can be read."""
+        return all(is_read(field.text) for field in self._fields)
+
+    def pieces(self, place: Place | None) -> list[Piece]:
+        """Give a place, element by element."""
+        return [] if place is None else self._fields[place.text].pieces(place.start, place.end)
+
+
+class Sides:
+    """The texts of an output by whether a criterion reads them."""
+
+    def __init__(self, criterion: Criterion, texts: Sequence[OutputText], reader: Callable[[str], Reading]) -> None:
+        unread = [text for text in texts if text.field not in READ_BY[criterion]]
+        self._unread = [JoinedText([*each]) for _, each in groupby(unread, key=lambda text: text.field)]
+        self.own = Fields([text for text in texts if text.field in READ_BY[criterion]], reader)
+        self.claims = Fields([text for text in unread if text.field != "followup_questions"], reader)
         """What it does not read, but for the questions: they claim nothing."""
-        return field_texts([text for text in self._unread if text.field != "followup_questions"])
 
-    @cached_property
-    def claimed(self) -> Texts:
-        return Texts([field.text for field in self.claims], self._reader)
+    def contradicts(self, wording: str) -> bool:
+        """Tell whether what it reads says the contrary of a wording."""
+        return contradicts(self.own.facts, wording)
 
-    @cached_property
-    def _joined(self) -> list[JoinedText]:
-        fields = dict.fromkeys(text.field for text in self._unread)
-        return [JoinedText([text for text in self._unread if text.field == field]) for field in fields]
-
-    def also_in(self, term: str) -> tuple[Passage, ...]:
+    def also_in(self, term: str) -> list[Piece]:
         """Give the places that hold the whole term in fields that are not read, each field by itself."""
         needle = normalise(term)
-        return tuple(
-            text.first_piece(at, at + len(needle))[1]
-            for text in self._joined
-            for at in text.places(needle, _MOST_PLACES)
-        )
-
-    def text_of(self, passage: Passage) -> str:
-        """Give the text of the element that a passage is in."""
-        return next(each.text for each in self._texts if (each.field, each.element) == (passage.field, passage.element))
-
-    def passages(self, place: Place | None) -> list[Passage]:
-        """Give a place in what the criterion reads, element by element."""
-        return [] if place is None else self.read[place.text].passages(place.start, place.end)
+        return [
+            text.pieces(at, at + len(needle))[0] for text in self._unread for at in text.places(needle, _MOST_PLACES)
+        ]
 
 
 @dataclass(frozen=True)
@@ -89,42 +148,74 @@ class ReadNarrative:
     def facts(self) -> Texts | None:
         return None if self.text is None or not self.text.strip() else Texts([self.text])
 
+    @cached_property
+    def _normalised(self) -> str:
+        return normalise(self.text or "")
+
     def holds(self, term: str) -> InNarrative:
         """Tell whether it has a term word for word."""
         if self.text is None:
             return "no_narrative"
         return "yes" if normalise(term) in self._normalised else "no"
 
-    @cached_property
-    def _normalised(self) -> str:
-        return normalise(self.text or "")
+    def beside(self, found: Occurrence) -> Occurrence:
+        """Say what it says of a term that was found; one that it has word for word is not read."""
+        holds = self.holds(found.term)
+        says = "supported" if holds == "yes" else self.says(term_of(found.term))[0]
+        return replace(found, in_narrative=holds, narrative_says=says)
+
+    def says(self, term: Term) -> tuple[NarrativeSays, Answer | None]:
+        """Say what it says of a term."""
+        if self.facts is None:
+            return "unknown", None
+        told = answer_in(term, self.facts)
+        if told.says in {"said", "both"}:
+            return "supported", told
+        if not (term.facts and term.is_read) and self.holds(term.text) == "yes":
+            return "supported", told  # "cancelled" alone has no fact to be found
+        if told.says == "contradicted":
+            return "contradicts", told
+        if told.says == "absent" and not (term.is_read and is_read(self.text or "")):
+            return "unknown", None
+        return ("silent" if told.says == "absent" and told.cover < _SILENT else "partly"), told
+
+    def has_too(self, said: Answer) -> bool:
+        """Tell whether it also says what the output says instead of a term."""
+        instead = tuple(
+            edit.other._replace(weight=edit.fact.weight)
+            for edit in said.against_edits
+            if edit.other is not None and edit.fact.tells
+        )
+        if self.facts is None or not instead:
+            return False
+        return answer_in(Term("", instead), self.facts).says in {"said", "both"}
 
 
-def explain(criterion: Literal["CR", "AC"], text: str, fields: Fields, narrative: ReadNarrative) -> Miss:
+def explain(criterion: Literal["CR", "AC"], text: str, sides: Sides, narrative: ReadNarrative) -> Miss:
     """Explain a missed term."""
     term = term_of(text)
-    said = answer_in(term, fields.facts)
-    also_in = fields.also_in(text)
-    elsewhere, share = _elsewhere(term, said, fields, also_in)
-    output = _output_says(term, said, elsewhere, fields)
-    story, told = _narrative_says(term, narrative)
+    said = answer_in(term, sides.own.facts)
+    also_in = sides.also_in(text)
+    elsewhere, share = _elsewhere(term, said, sides, also_in)
+    output: OutputSays = "elsewhere" if elsewhere else said.says
+    if output == "absent" and not (term.is_read and sides.own.are_english):
+        output = "not_read"
+    story, told = narrative.says(term)
     in_narrative = narrative.holds(text)
-    has_it_too = output == "contradicted" and _has_it_too(said, narrative)
+    has_it_too = output == "contradicted" and narrative.has_too(said)
     row = verdict_row(output, story, has_it_too=has_it_too)
-    passages = elsewhere or fields.passages(said.against or said.place)
-    passage = passages[0] if passages else None
-    found = " ".join(fields.text_of(each)[each.start : each.end] for each in passages)
-    kind = kind_row(Nearest(text, output, said.deciding, found, said.sentences))
+    pieces = elsewhere or sides.own.pieces(said.against or said.place)
+    found = " ".join(own.text[place.start : place.end] for own, place in pieces)
     return Miss(
         criterion=criterion,
         term=text,
-        kind=kind.kind,
+        kind=kind_row(Nearest(text, output, said.deciding, found, said.sentences)).kind,
         in_narrative=in_narrative,
-        passage=passage if said.share or said.against or elsewhere else None,
+        passage=pieces[0][1] if pieces and (said.share or said.against or elsewhere) else None,
         similarity=_similarity(text, found) if found else 0.0,
         verdict=row.verdict,
         missing_words=_missing_words(text, said) if row.verdict in {"prompt", "output"} and not elsewhere else (),
-        also_in=also_in,
+        also_in=tuple(place for _, place in also_in),
         in_other_words=output == "said" and not all(map(is_said_alike, said.edits)),
         output_says=output,
         narrative_says=story,
@@ -133,64 +224,18 @@ def explain(criterion: Literal["CR", "AC"], text: str, fields: Fields, narrative
         share=share,
         remedy=row.remedy,
         row=row.name,
-        evidence=tuple(_evidence(said, fields, told, narrative, elsewhere)),
+        evidence=tuple(_evidence(said, sides, told, narrative.text, elsewhere)),
     )
 
 
-def with_narrative(found: Occurrence, narrative: ReadNarrative) -> Occurrence:
-    """Say of a required term that was found what the narrative says of it; one that is there verbatim is not read."""
-    if found.criterion == "AH":
-        return found
-    holds = narrative.holds(found.term)
-    says = "supported" if holds == "yes" else _narrative_says(term_of(found.term), narrative)[0]
-    return replace(found, in_narrative=holds, narrative_says=says)
-
-
-def _output_says(term: Term, said: Answer, elsewhere: Sequence[Passage], fields: Fields) -> OutputSays:
-    if elsewhere:
-        return "elsewhere"
-    are_read = term.is_read and all(is_read(field.text) for field in fields.read)
-    return "not_read" if said.says == "absent" and not are_read else said.says
-
-
-def _elsewhere(term: Term, said: Answer, fields: Fields, also_in: Sequence[Passage]) -> tuple[Sequence[Passage], int]:
+def _elsewhere(term: Term, said: Answer, sides: Sides, also_in: Sequence[Piece]) -> tuple[Sequence[Piece], int]:
     """Give where a field that is not read says a term that the others do not, and the share of what decides."""
     if said.says not in {"part", "absent"}:
         return (), said.share
     if also_in:
         return also_in[:1], 1000
-    claimed = answer_in(term, fields.claimed)
-    if claimed.says != "said" or claimed.place is None:
-        return (), said.share
-    place = claimed.place
-    return fields.claims[place.text].passages(place.start, place.end), claimed.share
-
-
-def _narrative_says(term: Term, narrative: ReadNarrative) -> tuple[NarrativeSays, Answer | None]:
-    if narrative.facts is None:
-        return "unknown", None
-    told = answer_in(term, narrative.facts)
-    if told.says in {"said", "both"}:
-        return "supported", told
-    if not (term.facts and term.is_read) and narrative.holds(term.text) == "yes":
-        return "supported", told  # "cancelled" alone has no fact to be found
-    if told.says == "contradicted":
-        return "contradicts", told
-    if told.says == "absent" and not (term.is_read and is_read(narrative.text or "")):
-        return "unknown", None
-    return ("silent" if told.says == "absent" and told.cover < _SILENT else "partly"), told
-
-
-def _has_it_too(said: Answer, narrative: ReadNarrative) -> bool:
-    """Tell whether the narrative also says what the output says instead of the term."""
-    instead = tuple(
-        edit.other._replace(weight=edit.fact.weight)
-        for edit in said.against_edits
-        if edit.other is not None and edit.fact.tells
-    )
-    if narrative.facts is None or not instead:
-        return False
-    return answer_in(Term("", instead), narrative.facts).says in {"said", "both"}
+    claimed = answer_in(term, sides.claims.facts)
+    return (sides.claims.pieces(claimed.place), claimed.share) if claimed.says == "said" else ((), said.share)
 
 
 def _similarity(term: str, passage: str) -> float:
@@ -205,19 +250,18 @@ def _missing_words(text: str, said: Answer) -> tuple[str, ...]:
 
 
 def _evidence(
-    said: Answer, fields: Fields, told: Answer | None, narrative: ReadNarrative, elsewhere: Sequence[Passage]
+    said: Answer, sides: Sides, told: Answer | None, narrative: str | None, elsewhere: Sequence[Piece]
 ) -> list[Evidence]:
     """Quote the place of the output that has most of the term, what contradicts it if that is elsewhere, and the
     narrative's."""
-    own = [passage for place in (said.place, said.against) for passage in fields.passages(place)]
-    passages = elsewhere or dict.fromkeys(own)
+    own = [piece for place in (said.place, said.against) for piece in sides.own.pieces(place)]
     found = [
-        Evidence("output", *_cut(fields.text_of(passage), passage.start, passage.end), passage.field, passage.element)
-        for passage in passages
+        Evidence("output", *_cut(text.text, place.start, place.end), place.field, place.element)
+        for text, place in elsewhere or dict.fromkeys(own)
     ]
     place = told and (told.against if told.says == "contradicted" else told.place)
-    if place and narrative.text is not None:
-        found.append(Evidence("narrative", *_cut(narrative.text, place.start, place.end)))
+    if place and narrative is not None:
+        found.append(Evidence("narrative", *_cut(narrative, place.start, place.end)))
     return found
 
 

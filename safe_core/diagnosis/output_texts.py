@@ -1,13 +1,15 @@
-"""The texts of an output, and which criterion reads which."""
+"""The texts of an output, which criterion reads which, and where a stretch of joined texts is in the originals."""
 
-from collections.abc import Collection, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, groupby
+from itertools import accumulate
 
 from safe_core.diagnosis.diagnosis_types import Field, Passage
 from safe_core.generations import OutputField
 from safe_core.outputs import Output
 from safe_core.policy import Criterion
+from safe_core.scripts import is_letter_of_spaced_word
 
 READ_BY: dict[Criterion, tuple[Field, ...]] = {
     "CR": ("signals", "summary"),
@@ -35,28 +37,6 @@ class OutputText:
         return Passage(self.field, self.element, start, end)
 
 
-class FieldText:
-    """The elements of a field as one text, each in a line of its own: neighbours are neighbouring sentences."""
-
-    def __init__(self, elements: Sequence[OutputText]) -> None:
-        self.text = "\n".join(each.text for each in elements)
-        self._begins = [0, *accumulate(len(each.text) + 1 for each in elements)]
-        self._elements = elements
-
-    def passages(self, start: int, end: int) -> list[Passage]:
-        """Give a stretch element by element."""
-        return [
-            each.passage(max(0, start - begin), min(len(each.text), end - begin))
-            for begin, each in zip(self._begins, self._elements, strict=False)
-            if max(start, begin) < min(end, begin + len(each.text))
-        ]
-
-
-def field_texts(texts: Sequence[OutputText]) -> list[FieldText]:
-    """Join the texts of each field."""
-    return [FieldText([*elements]) for _, elements in groupby(texts, key=lambda each: each.field)]
-
-
 def texts_of(output: Output) -> list[OutputText]:
     """Give all texts of an output, uncut, in the order in which they are joined."""
     return [
@@ -64,3 +44,59 @@ def texts_of(output: Output) -> list[OutputText]:
         OutputText("summary", None, output.summary),
         *(OutputText("followup_questions", number, text) for number, text in enumerate(output.followup_questions)),
     ]
+
+
+Piece = tuple[OutputText, Passage]
+"""A part of a joined text: the text that it is in, and where."""
+
+
+class JoinedText:
+    """Texts joined by spaces and lowered, as the rule searches them, but for stripping: it moves places."""
+
+    def __init__(
+        self, texts: Sequence[OutputText], joint: str = " ", written: Callable[[str], str] = str.lower
+    ) -> None:
+        self._texts = texts
+        self._written = [written(text.text) for text in texts]
+        self._begins = [0, *accumulate(len(text) + len(joint) for text in self._written)][:-1]
+        self._counted: dict[int, list[int]] = {}
+        self.text = joint.join(self._written)
+
+    def places(self, needle: str, most: int) -> Iterator[int]:
+        """Give where the needle starts in the joined text, at most this many times."""
+        at = self.text.find(needle)
+        for _ in range(most):
+            if at < 0:
+                return
+            yield at
+            at = self.text.find(needle, at + 1)
+
+    def pieces(self, start: int, end: int) -> list[Piece]:
+        """Give the parts of a stretch of the joined text, text by text."""
+        first, last = bisect_right(self._begins, start) - 1, bisect_left(self._begins, end)
+        found = [(number, start - self._begins[number], end - self._begins[number]) for number in range(first, last)]
+        return [
+            self._piece(number, max(0, begin), min(finish, len(self._written[number])))
+            for number, begin, finish in found
+            if begin < len(self._written[number])
+        ]
+
+    def _piece(self, number: int, start: int, end: int) -> Piece:
+        text = self._texts[number]
+        if len(self._written[number]) != len(text.text):
+            ends = self._ends(number)
+            start, end = bisect_right(ends, start), bisect_left(ends, end) + 1
+        return text, text.passage(start, end)
+
+    def _ends(self, number: int) -> list[int]:
+        """Count, once for a text, where each letter ends when a letter or two grow when lowered ("İ")."""
+        if number not in self._counted:
+            self._counted[number] = [*accumulate(len(letter.lower()) for letter in self._texts[number].text)]
+        return self._counted[number]
+
+    def only_inside_words(self, needle: str, looks: int) -> bool:
+        """Tell whether each of the first `looks` occurrences goes on, before or after, with a letter or digit."""
+        return all(self._goes_on(at) or self._goes_on(at + len(needle)) for at in self.places(needle, looks))
+
+    def _goes_on(self, at: int) -> bool:
+        return 0 < at < len(self.text) and all(map(is_letter_of_spaced_word, self.text[at - 1 : at + 1]))

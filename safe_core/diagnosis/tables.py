@@ -198,7 +198,7 @@ def _has(*kinds: str) -> Callable[[Nearest], bool]:
 
 
 def _is_form(found: Nearest) -> bool:
-    term, passage = (run_together(words(text, 64)).text for text in (found.term, found.passage))
+    term, passage = (run_together(words(text, 64)) for text in (found.term, found.passage))
     return found.says == "said" and term in passage
 
 

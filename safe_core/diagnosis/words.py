@@ -154,24 +154,9 @@ def _bare(word: str) -> str:
     return word[:-1] + "i" if word[-1] == "y" and len(word) > 3 else word
 
 
-class Folded(NamedTuple):
-    """A text without form: its words run together, and where each begins there (shape: as many as words)."""
-
-    text: str
-    begins: list[int]
-
-
-def run_together(cut: list[Word]) -> Folded:
+def run_together(cut: list[Word]) -> str:
     """Join folded words without anything between, except where two numbers would become one."""
-    pieces: list[str] = []
-    begins: list[int] = []
-    at, follows_number = 0, False
-    for folded, _, _ in cut:
-        if follows_number and folded[0].isdecimal():
-            pieces.append("|")
-            at += 1
-        begins.append(at)
-        pieces.append(folded)
-        at += len(folded)
-        follows_number = folded[-1].isdecimal()
-    return Folded("".join(pieces), begins)
+    joined = ""
+    for word in cut:
+        joined += "|" * (joined[-1:].isdecimal() and word.folded[0].isdecimal()) + word.folded
+    return joined

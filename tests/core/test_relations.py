@@ -163,8 +163,8 @@ def test_each_of_one_side_excludes_each_of_the_other(monkeypatch: pytest.MonkeyP
 
 
 def test_of_the_phrases_that_begin_with_a_word_the_longest_counts() -> None:
-    assert [unit.folded for unit in units_of("no evidence of fever, no fever", 9)] == [
-        *("no evidence of", "fever"),
+    assert [unit.folded for unit in units_of("no worsening of pain, no fever", 9)] == [
+        *("no worsening of", "pain"),
         *("no", "fever"),
     ]
 
