@@ -5,7 +5,6 @@ share decides whether the term is said. A single clause contradicts it: somethin
 the clause has most of the rest of the term, near that.
 """
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -30,7 +29,6 @@ from safe_core.diagnosis.alignment import (
 from safe_core.diagnosis.numbers_in_text import same
 from safe_core.diagnosis.reading import FULL, Clause, Fact, Reading, is_negative, read
 from safe_core.diagnosis.relations import affirming, drugs, going, key_of, sides
-from safe_core.diagnosis.units import units_of
 
 Says = Literal["both", "said", "contradicted", "part", "absent"]
 
@@ -109,20 +107,6 @@ class Texts:
         own = self.sentences[number : number + most]
         return [clause for at, clauses in own if at == text for clause in clauses]
 
-    def quoted(self, place: Place | None) -> Place | None:
-        """Take in what makes a place a denial beside its clauses: "stopped:", "which was stopped", or an answer."""
-        if place is None:
-            return None
-        text, clauses = self._readings[place.text].text, self._readings[place.text].clauses
-        own = [clause for clause in clauses if clause.start < place.end and place.start < clause.end]
-        wider = _with_words_beside(text, clauses, place)
-        is_denied = any(is_negative(fact) for clause in own for fact in clause.facts)
-        if is_denied and not any(unit.entry.is_polar for unit in units_of(text[wider.start : wider.end], _MOST_QUOTED)):
-            sentences = {clause.sentence for clause in own}
-            near = [clause for clause in clauses if clause.sentence in sentences]
-            wider = _with_words_beside(text, clauses, Place(place.text, near[0].start, near[-1].end))
-        return wider if wider.end - wider.start <= _MOST_QUOTED else place
-
     def around(self, number: int) -> list[Clause]:
         """Give the clauses of a sentence, of the one before it and of the one after it."""
         first = number - 1 if number and self.sentences[number - 1][0] == self.sentences[number][0] else number
@@ -155,24 +139,6 @@ class Texts:
 _ALIKE = frozenset(("form", "measured", "perhaps", "opposite"))
 
 
-def _with_words_beside(text: str, clauses: Sequence[Clause], place: Place) -> Place:
-    """Take in the words without facts of a place's own sentence, and the answer to it if it asks."""
-    before = max((clause.end for clause in clauses if clause.end <= place.start), default=0)
-    after = min((clause.start for clause in clauses if clause.start >= place.end), default=len(text))
-    leading = _SENTENCE_END.split(text[before : place.start])[-1].lstrip(_PAUSES)
-    following = _SENTENCE_END.split(text[place.end : after])[0]
-    if answer := _ANSWER.match(text, place.end + len(following)):
-        following += answer[0]
-    words = [stretch if _WORD.search(stretch) else "" for stretch in (leading, following)]
-    return Place(place.text, place.start - len(words[0]), place.end + len(words[1].rstrip(_PAUSES)))
-
-
-_WORD = re.compile(r"\w")
-_SENTENCE_END = re.compile(r"[.!?\n]")
-_ANSWER = re.compile(r"\?\s*[^.,;!?\n]*")
-_PAUSES = " \t,;:–—-•"
-
-
 def answer(term: str, texts: Sequence[str]) -> Answer:
     """Say what some texts say of a term."""
     return answer_in(term_of(term), Texts(texts))
@@ -200,8 +166,7 @@ def answer_in(term: Term, texts: Texts) -> Answer:
         says = "both" if against else "said"
     elif against:
         says = "contradicted"
-    places = texts.quoted(place), texts.quoted(against)
-    return Answer(says, best.share, texts.cover(term), places[0], sentences, best.edits, places[1], edits)
+    return Answer(says, best.share, texts.cover(term), place, sentences, best.edits, against, edits)
 
 
 # --- said -------------------------------------------------------------------------------------------------------------
@@ -242,12 +207,13 @@ def _is_patched(against: Place, place: Place | None, texts: Texts, term: Term) -
 
 
 def _place(text: int, found: Alignment, clauses: Sequence[Clause]) -> Place:
-    """Give the stretch from the first fact to the last, or their clauses if that is not much longer."""
+    """Give the clauses that have a part of a term, or the stretch from its first fact to its last if they are long."""
     facts = [edit.other for edit in found.edits if edit.other is not None]
-    start, end = min(fact.start for fact in facts), max(fact.end for fact in facts)
-    begin = min(clause.start for clause in clauses if clause.end > start)
-    finish = max(clause.end for clause in clauses if clause.start < end)
-    return Place(text, begin, finish) if finish - begin <= _MOST_QUOTED else Place(text, start, end)
+    own = [clause for clause in clauses if any(fact in clause.facts for fact in facts)]
+    start, end = min(clause.start for clause in own), max(clause.end for clause in own)
+    if end - start <= _MOST_QUOTED:
+        return Place(text, start, end)
+    return Place(text, min(fact.start for fact in facts), max(fact.end for fact in facts))
 
 
 def _is_said(found: Alignment) -> bool:

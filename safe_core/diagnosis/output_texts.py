@@ -73,13 +73,12 @@ class JoinedText:
 
     def pieces(self, start: int, end: int) -> list[Piece]:
         """Give the parts of a stretch of the joined text, text by text."""
-        first, last = bisect_right(self._begins, start) - 1, bisect_left(self._begins, end)
-        found = [(number, start - self._begins[number], end - self._begins[number]) for number in range(first, last)]
-        return [
-            self._piece(number, max(0, begin), min(finish, len(self._written[number])))
-            for number, begin, finish in found
-            if begin < len(self._written[number])
-        ]
+        found: list[Piece] = []
+        for number in range(bisect_right(self._begins, start) - 1, bisect_left(self._begins, end)):
+            begin, length = self._begins[number], len(self._written[number])
+            if max(start, begin) < min(end, begin + length):
+                found.append(self._piece(number, max(0, start - begin), min(end - begin, length)))
+        return found
 
     def _piece(self, number: int, start: int, end: int) -> Piece:
         text = self._texts[number]

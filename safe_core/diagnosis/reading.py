@@ -57,7 +57,11 @@ class Fact(NamedTuple):
 
 
 class Clause(NamedTuple):
-    """What is said of one subject: its facts in order, the number of its sentence, its place."""
+    """What is said of one subject: its facts in order, the number of its sentence, its place.
+
+    Its place holds the words without facts beside it ("then resolved"), and what gives its facts their statuses, also
+    where that is in another clause ("which was stopped"), or an answer.
+    """
 
     facts: tuple[Fact, ...]
     sentence: int
@@ -107,8 +111,9 @@ def _read(text: str, most: int) -> Reading:
         own = _clauses(sentence.segments, number)
         if asked and (sentence.is_answer or sentence.first in _NO | _YES):
             answer = _answer(sentence)
+            end = next(unit.end for segment in sentence.segments for unit in segment.units[-1:])
             for place in asked:
-                clauses[place] = _with(clauses[place], answer)
+                clauses[place] = _with(clauses[place], answer)._replace(end=end)
             asked = []
         if not _goes_on_asking(sentence):
             asked = []
@@ -273,17 +278,23 @@ def _clauses(segments: Sequence[_Segment], sentence: int) -> list[Clause]:
     for at, segment in enumerate(segments):
         number += at > 0 and _begins_clause(segments, at)
         segment.clause = number
-    told = _facts(segments)
+    told, triggers = _facts(segments)
     clauses: list[Clause] = []
-    for _, together in groupby(range(len(segments)), key=lambda at: segments[at].clause):
+    leading: list[Unit] = []
+    for number, together in groupby(range(len(segments)), key=lambda at: segments[at].clause):
         numbers = [*together]
         facts = tuple(fact for at in numbers for fact in told[at])
-        if not facts:
-            continue
         units = [unit for at in numbers for unit in segments[at].units]
-        clauses.append(Clause(facts, sentence, units[0].start, units[-1].end))
-        if len(clauses) > 1 and segments[facts[0].segment].before == ":":
-            clauses[-2] = _headed(clauses[-2], clauses[-1], segments)
+        if not facts and clauses:
+            clauses[-1] = clauses[-1]._replace(end=max(clauses[-1].end, units[-1].end))
+        elif not facts:
+            leading += units
+        else:
+            units = [*leading, *units, *triggers.get(number, ())]
+            clauses.append(Clause(facts, sentence, min(unit.start for unit in units), max(unit.end for unit in units)))
+            leading = []
+            if len(clauses) > 1 and segments[facts[0].segment].before == ":":
+                clauses[-2] = _headed(clauses[-2], clauses[-1], segments)
     return clauses
 
 
@@ -327,16 +338,18 @@ _ARTICLES = word_set("any a an the his her its")
 _Spot = tuple[int, int]  # the number of a segment, and of a unit in it
 
 
-def _facts(segments: Sequence[_Segment]) -> list[list[Fact]]:
-    """Give the facts of each segment of a sentence with their statuses."""
+def _facts(segments: Sequence[_Segment]) -> tuple[list[list[Fact]], dict[int, list[Unit]]]:
+    """Give the facts of each segment of a sentence with their statuses, and the triggers of these by clause."""
     statuses: dict[_Spot, set[str]] = {}
+    triggers: dict[int, list[Unit]] = {}
     for at, segment in enumerate(segments):
         for place, unit in enumerate(segment.units):
             trigger = unit.entry.trigger
             if trigger and trigger.reach and trigger.status != "nothing":
                 for spot in _scope(segments, at, place, trigger):
                     statuses.setdefault(spot, set()).add(trigger.status)
-    return [
+                    triggers.setdefault(segments[spot[0]].clause, []).append(unit)
+    facts = [
         [
             Fact(
                 unit.key,
@@ -353,6 +366,7 @@ def _facts(segments: Sequence[_Segment]) -> list[list[Fact]]:
         ]
         for at, segment in enumerate(segments)
     ]
+    return facts, triggers
 
 
 def _scope(segments: Sequence[_Segment], at: int, place: int, trigger: Trigger) -> list[_Spot]:
