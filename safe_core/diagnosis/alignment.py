@@ -20,6 +20,12 @@ KEPT: frozenset[EditKind] = frozenset(("same", "form", "general"))
 """The edits by which the text has the fact."""
 
 _SHARES: dict[EditKind, int] = {"same": 1000, "form": 1000, "general": 1000, "perhaps": 750}
+_BEST_FIRST: tuple[EditKind, ...] = (
+    "same", "form", "measured", "general", "negated", "undone", "perhaps", "weaker", "value", "opposite", "rival",
+    "replaced", "missing",
+)  # fmt: skip
+_RANK = {kind: number for number, kind in enumerate(_BEST_FIRST)}
+_BESIDE = 3  # facts from a side to the word that it belongs to
 _WEAKER = frozenset(("unsure", "supposed", "asked", "theirs"))
 _MOST_FACTS = 128  # of a term that is compared; no real one comes near
 ROOT = 6  # first letters, and more than this share of the longer word, that two forms of one word have in common
@@ -71,46 +77,92 @@ def term_of(text: str) -> Term:
 
 def align(term: Term, clauses: Sequence[Clause]) -> Alignment:
     """Find each fact of a term in some clauses: the best that stands for it."""
-    facts = [(fact, clause) for clause in clauses for fact in clause.facts]
+    facts = [(other, other.key[:ROOT], clause) for clause in clauses for other in clause.facts]
     edits = [_edit(fact, facts) for fact in term.facts]
     taken = {edit.other for edit in edits if edit.kind in KEPT}
-    edits = [_free(edit, facts, taken) for edit in edits]
-    edits = [_sided(edit, edits[number + 1 :], clauses) for number, edit in enumerate(edits)]
-    return Alignment(tuple(_bound([*_generalised([*_measured(edits)], clauses)], clauses)))
-
-
-def _edit(fact: Fact, facts: Sequence[tuple[Fact, Clause]], taken: Collection[Fact | None] = ()) -> Edit:
-    """Find the best that stands for a fact; nothing stands in the place of what is there, even if it is denied."""
-    key, kin, is_value = fact.key, kin_of(fact.key), fact.value is not None
-    found = [
-        edit
-        for other, clause in facts
-        if (other.value is not None if is_value else other.key in kin or other.key[:ROOT] == key[:ROOT] or not kin)
-        and other not in taken
-        and (edit := _in_clause(_compared(fact, other), clause))
+    edits = [  # what stands for a fact is in the place of no other one
+        _edit(edit.fact, [each for each in facts if each[0] not in taken])
+        if edit.kind in OPPOSED and edit.other in taken
+        else edit
+        for edit in edits
     ]
-    return min(found, key=_rank, default=Edit("missing", fact))
+    edits = [_sided(edit, edits[number + 1 :], clauses) for number, edit in enumerate(_measured(edits))]
+    return Alignment(tuple(_bound(_generalised(edits, clauses), clauses)))
 
 
-def _free(edit: Edit, facts: Sequence[tuple[Fact, Clause]], taken: Collection[Fact | None]) -> Edit:
-    """Look again for what stands in the place of a fact, without what stands for another one."""
-    return _edit(edit.fact, facts, taken) if edit.kind in OPPOSED and edit.other in taken else edit
+def _edit(fact: Fact, facts: Sequence[tuple[Fact, str, Clause]]) -> Edit:
+    """Find the best that stands for a fact; nothing stands in the place of what is there, even if it is denied."""
+    if fact.value is not None:
+        near = [(other, clause) for other, _, clause in facts if other.value is not None]
+    elif kin := kin_of(fact.key):
+        root = fact.key[:ROOT]
+        near = [(other, clause) for other, own, clause in facts if own == root or other.key in kin]
+    else:
+        near = [(other, clause) for other, _, clause in facts]
+    found = [edit for other, clause in near if (edit := _compared(fact, other, clause))]
+    return min(found, key=lambda edit: _RANK[edit.kind], default=Edit("missing", fact))
 
 
-def _measured(edits: Sequence[Edit]) -> Iterator[Edit]:
+def _compared(fact: Fact, other: Fact, clause: Clause) -> Edit | None:
+    """Say how a fact of a text stands to one of the term; None if they have nothing to do with each other."""
+    kind: EditKind | Literal[""] = ""
+    if fact.value is not None or other.value is not None:
+        kind = _compared_values(fact, other)
+    elif fact.key == other.key:
+        kind = _kept(fact, other)
+    elif fact.key in relations.affirming() and is_negative(other):
+        kind = "negated"
+    else:
+        kind = related(fact.key, other.key)
+        if kind == "opposite" and is_negative(fact) != is_negative(other):
+            kind = "same"  # the denial of an opposite
+        elif kind in {"rival", "replaced"} and is_negative(fact):
+            kind = ""  # that one thing is not so says nothing of another
+        elif kind in {"form", "measured"} and (kept := _kept(fact, other)) != "same":
+            kind = kept
+    if kind == "negated" and "undone" in fact.statuses and not _goes_on(clause):
+        return None  # a mention does not contradict what a term calls off: only what goes on does
+    return Edit(kind, fact, other) if kind else None
+
+
+def _compared_values(fact: Fact, other: Fact) -> EditKind | Literal[""]:
+    if fact.value is None or other.value is None:
+        return ""
+    if same(fact.value, other.value):
+        return _kept(fact, other)
+    return "value" if rival(fact.value, other.value) else ""
+
+
+def _goes_on(clause: Clause) -> bool:
+    return any(fact.key in relations.going() and not is_negative(fact) for fact in clause.facts)
+
+
+def _kept(fact: Fact, other: Fact) -> EditKind:
+    """Say what the statuses make of two facts with the same key."""
+    if fact.statuses == other.statuses:
+        return "same"
+    is_past = "past" in other.statuses - fact.statuses and not is_negative(fact)
+    if is_past or not _WEAKER.isdisjoint(fact.statuses ^ other.statuses):
+        return "weaker"
+    is_apart = (other.is_context and not fact.statuses) or (fact.is_context and not other.statuses)
+    if is_negative(fact) == is_negative(other) or is_apart:
+        return "same"
+    return "undone" if "undone" in other.statuses else "negated"
+
+
+def _measured(edits: Sequence[Edit]) -> Sequence[Edit]:
     """Take a finding with a value for what was measured: "fever of 39" is "temperature 39"; else it may be none."""
     has_value = any(edit.fact.value is not None and edit.other is not None for edit in edits)
-    for edit in edits:
-        yield edit._replace(kind="form" if has_value else "perhaps") if edit.kind == "measured" else edit
+    kind: EditKind = "form" if has_value else "perhaps"
+    return [edit._replace(kind=kind) if edit.kind == "measured" else edit for edit in edits]
 
 
 def _sided(edit: Edit, following: Sequence[Edit], clauses: Sequence[Clause]) -> Edit:
     """Take a side from the word that it belongs to: in "left wrist, right elbow" the wrist is not a right one."""
     if edit.fact.key not in relations.sides():
         return edit
-    noun = next(
-        (each.other for each in following if each.kind in KEPT and each.fact.key not in relations.sides()), None
-    )
+    nouns = (each.other for each in following if each.kind in KEPT and each.fact.key not in relations.sides())
+    noun = next(nouns, None)
     beside = [fact for clause in clauses for fact in sides_of(noun, clause)]
     is_there = not beside or any(fact.key == edit.fact.key for fact in beside)
     return edit if is_there else Edit("rival", edit.fact, beside[0])
@@ -124,14 +176,16 @@ def sides_of(noun: Fact | None, clause: Clause) -> Iterator[Fact]:
             yield from islice((each for each in near if each.key in relations.sides()), 1)
 
 
-def _bound(edits: Sequence[Edit], clauses: Sequence[Clause]) -> Iterator[Edit]:
+def _bound(edits: Sequence[Edit], clauses: Sequence[Clause]) -> Sequence[Edit]:
     """Take values and sides together: "3 mm on the left, 6 mm on the right" is not "6 mm on the left"."""
     told = [edit for edit in edits if edit.kind in KEPT and _is_attribute(edit.fact)]
-    for edit in edits:
+    bound = []
+    for edit in edits if len(told) > 1 else ():
         near = [clause.facts for clause in clauses if edit in told and edit.other in clause.facts]
         beside = [one.fact for one in told if one is not edit and one.fact.segment == edit.fact.segment]
         instead = next(filter(None, (_instead(one, edit.fact, facts) for facts in near for one in beside)), None)
-        yield edit if instead is None else Edit("rival", edit.fact, instead)
+        bound.append(edit if instead is None else Edit("rival", edit.fact, instead))
+    return bound or edits
 
 
 def _is_attribute(fact: Fact) -> bool:
@@ -153,72 +207,9 @@ def _instead(one: Fact, fact: Fact, facts: Sequence[Fact]) -> Fact | None:
 
 def _stands_for(fact: Fact, other: Fact) -> str:
     """Say how two values of one scale, or two sides, stand to each other."""
-    is_other_scale = fact.value and other.value and fact.value.scale != other.value.scale
-    found = None if is_other_scale else _compared(fact, other)
-    return "" if found is None else found.kind
-
-
-_BESIDE = 3  # facts from a side to the word that it belongs to
-
-
-def _in_clause(edit: Edit | None, clause: Clause) -> Edit | None:
-    """Take back that a mention contradicts what a term calls off: only what goes on does."""
-    if edit is None or edit.kind != "negated" or "undone" not in edit.fact.statuses or _goes_on(clause):
-        return edit
-    return edit._replace(kind="missing")
-
-
-def _goes_on(clause: Clause) -> bool:
-    return any(fact.key in relations.going() and not is_negative(fact) for fact in clause.facts)
-
-
-_BEST_FIRST: tuple[EditKind, ...] = (
-    "same", "form", "measured", "general", "negated", "undone", "perhaps", "weaker", "value", "opposite", "rival",
-    "replaced", "missing",
-)  # fmt: skip
-
-
-def _rank(edit: Edit) -> int:
-    return _BEST_FIRST.index(edit.kind)
-
-
-def _compared(fact: Fact, other: Fact) -> Edit | None:
-    """Say how a fact of a text stands to one of the term; None if they have nothing to do with each other."""
-    if fact.value is not None or other.value is not None:
-        return _compared_values(fact, other)
-    if fact.key == other.key:
-        return Edit(_kept(fact, other), fact, other)
-    if fact.key in relations.affirming() and is_negative(other):
-        return Edit("negated", fact, other)
-    relation = related(fact.key, other.key)
-    if relation == "" or (relation in {"rival", "replaced"} and is_negative(fact)):
-        return None  # that one thing is not so says nothing of another
-    kind: EditKind = relation
-    kept = _kept(fact, other)
-    if relation == "opposite" and is_negative(fact) != is_negative(other):
-        kind = "same"  # the denial of an opposite
-    elif relation in {"form", "measured"} and kept != "same":
-        kind = kept
-    return Edit(kind, fact, other)
-
-
-def _compared_values(fact: Fact, other: Fact) -> Edit | None:
     if fact.value is None or other.value is None:
-        return None
-    if same(fact.value, other.value):
-        return Edit(_kept(fact, other), fact, other)
-    return Edit("value", fact, other) if rival(fact.value, other.value) else None
-
-
-def _kept(fact: Fact, other: Fact) -> EditKind:
-    """Say what the statuses make of two facts with the same key."""
-    is_past = "past" in other.statuses - fact.statuses and not is_negative(fact)
-    if is_past or not _WEAKER.isdisjoint(fact.statuses ^ other.statuses):
-        return "weaker"
-    is_apart = (other.is_context and not fact.statuses) or (fact.is_context and not other.statuses)
-    if is_negative(fact) == is_negative(other) or is_apart:
-        return "same"
-    return "undone" if "undone" in other.statuses else "negated"
+        return _kept(fact, other) if fact.key == other.key else related(fact.key, other.key)
+    return _compared_values(fact, other) if fact.value.scale == other.value.scale else ""
 
 
 @lru_cache(maxsize=8192)
@@ -275,26 +266,29 @@ def _is_denied_form(longer: str, word: str) -> bool:
     return any(longer.startswith(one) and other + longer[len(one) :] == word for one, other in _TURNED)
 
 
-def _generalised(edits: Sequence[Edit], clauses: Sequence[Clause]) -> Iterator[Edit]:
+def _generalised(edits: Sequence[Edit], clauses: Sequence[Clause]) -> Sequence[Edit]:
     """Let a denial of something general deny the narrower thing that a term denies: "no pain" says "no knee pain"."""
     denied = [edit for edit in edits if is_negative(edit.fact)]
-    heads = [edit for edit in denied if not edit.fact.is_context]
-    head = heads[-1] if heads else None
+    if not denied:
+        return edits
+    head = next((edit for edit in reversed(denied) if not edit.fact.is_context), None)
     others = [edit.other for edit in denied if edit.kind in {"same", "form"} and edit.other]
     is_general = head is not None and head.kind in {"same", "form"}
     is_narrowed = head is not None and head.other is not None and _is_narrowed(head.other, others, clauses)
     kept = [edit.other for edit in denied if edit.kind in KEPT and edit.other is not None and is_negative(edit.other)]
     denying = {clause.sentence for clause in clauses if any(fact in clause.facts for fact in kept)}
     there = [fact for clause in clauses if clause.sentence in denying for fact in clause.facts]
+    found = []
     for edit in edits:
-        if is_general and edit.kind == "missing" and is_negative(edit.fact):
-            yield edit._replace(kind="general")
-        elif is_narrowed and edit is head and edit.kind in KEPT:
-            yield edit._replace(kind="weaker")
-        elif edit.kind == "negated" and is_negative(edit.fact) and edit.other in there:
-            yield edit._replace(kind="same")  # what is denied of it: "the wound is free of infection"
-        else:
-            yield edit
+        kind = edit.kind
+        if is_general and kind == "missing" and is_negative(edit.fact):
+            kind = "general"
+        elif is_narrowed and edit is head and kind in KEPT:
+            kind = "weaker"
+        elif kind == "negated" and is_negative(edit.fact) and edit.other in there:
+            kind = "same"  # what is denied of it: "the wound is free of infection"
+        found.append(edit._replace(kind=kind))
+    return found
 
 
 def _is_narrowed(head: Fact, found: Collection[Fact], clauses: Iterable[Clause]) -> bool:
@@ -304,18 +298,6 @@ def _is_narrowed(head: Fact, found: Collection[Fact], clauses: Iterable[Clause])
         for clause in clauses
         for fact in clause.facts
     )
-
-
-def segment_of(fact: Fact, clauses: Iterable[Clause]) -> list[Fact]:
-    """Give what is denied together with a fact: the telling facts of its segment."""
-    for clause in clauses:
-        if fact in clause.facts:
-            return [
-                other
-                for other in clause.facts
-                if other.segment == fact.segment and is_negative(other) and other.tells and not other.is_context
-            ]
-    return []
 
 
 def is_said_alike(edit: Edit) -> bool:

@@ -6,7 +6,7 @@ the clause has most of the rest of the term, near that.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple
@@ -22,7 +22,6 @@ from safe_core.diagnosis.alignment import (
     is_opposed,
     kin_of,
     related,
-    segment_of,
     sides_of,
     term_of,
 )
@@ -38,6 +37,7 @@ _MOST_SENTENCES = 24  # that a term is compared with: those that have most of it
 _MOST_QUOTED = 160  # characters
 _NEAR = 6  # facts between what excludes something and the rest of the term
 _SHORT = 4  # telling facts of a clause that says one thing
+_ALIKE = frozenset(("form", "measured", "perhaps", "opposite"))
 
 
 class Place(NamedTuple):
@@ -71,8 +71,8 @@ class Texts:
     """Some texts, each read once for any number of terms."""
 
     def __init__(self, texts: Sequence[str], reader: Callable[[str], Reading] = read) -> None:
-        self._readings = [reader(text) for text in texts]
-        self.sentences = [(number, own) for number, reading in enumerate(self._readings) for own in reading.sentences]
+        self.texts = texts
+        self.sentences = [(number, own) for number, text in enumerate(texts) for own in reader(text).sentences]
 
     @cached_property
     def holding(self) -> dict[str, list[int]]:
@@ -83,23 +83,24 @@ class Texts:
                 found.setdefault(key, []).append(number)
         return found
 
-    def near(self, term: Term) -> list[int]:
-        """Give the sentences that have a part of a term, or what is related to it; most of it first."""
-        counted: dict[int, int] = {}
-        for fact in term.facts:
-            for number in {number for key in self._like(fact) for number in self.holding[key]}:
-                counted[number] = counted.get(number, 0) + fact.weight
-        if all(fact.value is not None for fact in term.facts):  # another value has nothing in common with it
-            counted |= dict.fromkeys(self._with_values, 0)
-        return sorted(counted, key=lambda number: (-counted[number], number))[:_MOST_SENTENCES]
+    @cached_property
+    def _by_root(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for key in self.holding:
+            found.setdefault(key[:ROOT], []).append(key)
+        return found
+
+    def like(self, fact: Fact) -> list[str]:
+        """Give the keys that are there and stand for a fact, or are related to it."""
+        if fact.value is not None:
+            return [fact.key] if fact.key in self.holding else []
+        near = kin_of(fact.key).union((fact.key,), self._by_root.get(fact.key[:ROOT], ()))
+        return [key for key in near if key in self.holding and (key == fact.key or related(fact.key, key) in _ALIKE)]
 
     @cached_property
-    def _with_values(self) -> list[int]:
-        return [
-            number
-            for number, (_, clauses) in enumerate(self.sentences)
-            if any(fact.value is not None for clause in clauses for fact in clause.facts)
-        ]
+    def with_values(self) -> list[int]:
+        """The numbers of the sentences that have a value."""
+        return sorted({number for key, numbers in self.holding.items() if " " in key for number in numbers})
 
     def window(self, number: int, most: int) -> list[Clause]:
         """Give the clauses of a sentence and of those after it in the same text, `most` sentences in all."""
@@ -111,32 +112,6 @@ class Texts:
         """Give the clauses of a sentence, of the one before it and of the one after it."""
         first = number - 1 if number and self.sentences[number - 1][0] == self.sentences[number][0] else number
         return self.window(first, number - first + 2)
-
-    def facts_at(self, place: Place) -> tuple[str, list[Fact]]:
-        """Give the text of a place, and its facts."""
-        reading = self._readings[place.text]
-        return reading.text, [fact for clause in reading.clauses for fact in clause.facts if fact.start < place.end]
-
-    def cover(self, term: Term) -> int:
-        """Give how much of a term, or of what is related to it, is anywhere, in thousandths."""
-        there = sum(fact.weight for fact in term.facts if self._like(fact))
-        return 1000 * there // term.weight if term.weight else 0
-
-    @cached_property
-    def _by_root(self) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {}
-        for key in self.holding:
-            found.setdefault(key[:ROOT], []).append(key)
-        return found
-
-    def _like(self, fact: Fact) -> list[str]:
-        if fact.value is not None:
-            return [fact.key] if fact.key in self.holding else []
-        near = kin_of(fact.key).union((fact.key,), self._by_root.get(fact.key[:ROOT], ()))
-        return [key for key in near if key in self.holding and (key == fact.key or related(fact.key, key) in _ALIKE)]
-
-
-_ALIKE = frozenset(("form", "measured", "perhaps", "opposite"))
 
 
 def answer(term: str, texts: Sequence[str]) -> Answer:
@@ -153,35 +128,77 @@ def answer_in(term: Term, texts: Texts) -> Answer:
     """Say what some texts say of a term; the first answer that holds, in the order of the contract."""
     if not term.is_read:
         return Answer("absent", 0, 0)
-    near = texts.near(term)
-    best, place, sentences = _nearest(term, texts, near)
-    is_said = _is_said(best) and place is not None and _is_of_one_piece(term, best, texts.facts_at(place))
-    against, edits = next(_contradictions(term, texts, near, best if is_said else None), (None, ()))
-    if not is_said and against is None:
-        against, edits = _other_side(term, texts, best)
-    if against and (_is_patched(against, place, texts, term) or _has_more(edits, best.edits)):
+    like = [texts.like(fact) for fact in term.facts]
+    held = _held(term, like, texts)
+    near = sorted(held, key=lambda number: (-held[number], number))[:_MOST_SENTENCES]
+    best = _nearest(term, texts, near, held)
+    is_said = _is_said(best.found) and _is_of_one_piece(term, best, texts)
+    against, edits = next(_contradictions(term, texts, near, best.found if is_said else None), (None, ()))
+    if against is None and not is_said:
+        against, edits = _other_side(term, texts, best.found)
+    if against and ((against.text == best.text and _is_patched(term, best)) or _has_more(edits, best.found.edits)):
         is_said = False
-    says: Says = "part" if best.share >= _PART else "absent"
+    says: Says = "part" if best.found.share >= _PART else "absent"
     if is_said:
         says = "both" if against else "said"
     elif against:
         says = "contradicted"
-    return Answer(says, best.share, texts.cover(term), place, sentences, best.edits, against, edits)
+    cover = sum(fact.weight for fact, keys in zip(term.facts, like, strict=True) if keys)
+    return Answer(
+        says,
+        best.found.share,
+        1000 * cover // term.weight if cover else 0,
+        _place(best),
+        best.sentences,
+        best.found.edits,
+        against,
+        edits,
+    )
+
+
+def _held(term: Term, like: Sequence[Sequence[str]], texts: Texts) -> dict[int, int]:
+    """Give, by its number, how much of a term a sentence has, or of what is related to it."""
+    found: dict[int, int] = {}
+    for fact, keys in zip(term.facts, like, strict=True):
+        for number in {number for key in keys for number in texts.holding[key]}:
+            found[number] = found.get(number, 0) + fact.weight
+    if all(fact.value is not None for fact in term.facts):  # another value has nothing in common with it
+        found |= {number: 0 for number in texts.with_values if number not in found}
+    return found
 
 
 # --- said -------------------------------------------------------------------------------------------------------------
 
 
-def _nearest(term: Term, texts: Texts, near: Sequence[int]) -> tuple[Alignment, Place | None, int]:
+class _Stretch(NamedTuple):
+    """Some neighbouring clauses of a text, and what a term becomes there."""
+
+    found: Alignment = Alignment(())
+    text: int = 0
+    clauses: Sequence[Clause] = ()
+    sentences: int = 0
+
+
+def _nearest(term: Term, texts: Texts, near: Sequence[int], held: Mapping[int, int]) -> _Stretch:
     """Find the stretch of one or two sentences with the largest share; the shorter one of two."""
-    best, place, sentences = Alignment(()), None, 0
+    best = _Stretch()
+    is_denied = any(map(is_negative, term.facts))  # something more general may be denied instead
+    anywhere = sum(fact.weight for fact in term.facts if is_denied or fact.value is not None)
     for most in (1, 2):
-        for number in near if best.share < 1000 else ():
+        for number in near:
+            there = sum(held.get(each, 0) for each in range(number, number + most))
+            if 1000 * min(term.weight, there + anywhere) <= best.found.share * term.weight:
+                continue
             clauses = texts.window(number, most)
             found = align(term, clauses)
-            if found.share > best.share:
-                best, place, sentences = found, _place(texts.sentences[number][0], found, clauses), most
-    return best, place, sentences
+            if found.share > best.found.share:
+                best = _Stretch(found, texts.sentences[number][0], clauses, most)
+    return best
+
+
+def _is_patched(term: Term, best: _Stretch) -> bool:
+    """Tell whether what says a term is only put together from several clauses."""
+    return not any(_is_said(align(term, [clause])) for clause in best.clauses)
 
 
 def _has_more(against: Sequence[Edit], best: Sequence[Edit]) -> bool:
@@ -193,27 +210,16 @@ def _lacking(edits: Sequence[Edit]) -> list[Fact]:
     return [edit.fact for edit in edits if edit.kind == "missing"]
 
 
-def _is_patched(against: Place, place: Place | None, texts: Texts, term: Term) -> bool:
-    """Tell whether what says a term is only put together from several clauses, one of which contradicts it."""
-    if place is None or place.text != against.text:
-        return False
-    return not any(
-        _is_said(align(term, [clause]))
-        for text, clauses in texts.sentences
-        if text == against.text
-        for clause in clauses
-        if clause.start < place.end and place.start < clause.end
-    )
-
-
-def _place(text: int, found: Alignment, clauses: Sequence[Clause]) -> Place:
+def _place(best: _Stretch) -> Place | None:
     """Give the clauses that have a part of a term, or the stretch from its first fact to its last if they are long."""
-    facts = [edit.other for edit in found.edits if edit.other is not None]
-    own = [clause for clause in clauses if any(fact in clause.facts for fact in facts)]
+    facts = [edit.other for edit in best.found.edits if edit.other is not None]
+    own = [clause for clause in best.clauses if any(fact in clause.facts for fact in facts)]
+    if not own:
+        return None
     start, end = min(clause.start for clause in own), max(clause.end for clause in own)
-    if end - start <= _MOST_QUOTED:
-        return Place(text, start, end)
-    return Place(text, min(fact.start for fact in facts), max(fact.end for fact in facts))
+    if end - start > _MOST_QUOTED:
+        start, end = min(fact.start for fact in facts), max(fact.end for fact in facts)
+    return Place(best.text, start, end)
 
 
 def _is_said(found: Alignment) -> bool:
@@ -236,32 +242,32 @@ _TURNED = (frozenset(("from", "to")), frozenset(("from", "into")), frozenset(("b
 _ROLES = _ORDER.union(*_TURNED)
 
 
-def _is_of_one_piece(term: Term, found: Alignment, told: tuple[str, Sequence[Fact]]) -> bool:
+def _is_of_one_piece(term: Term, best: _Stretch, texts: Texts) -> bool:
     """Tell whether a text says a term the same way round, with little else between: a garbled one has every word."""
-    own = {edit.other.start for edit in found.edits if edit.other is not None and edit.fact.tells}
+    told = [fact for clause in best.clauses for fact in clause.facts]
+    own = {edit.other.start for edit in best.found.edits if edit.other is not None and edit.fact.tells}
     # Of a general denial ("no problems" for "no hip problems"), no fact that tells is in the text itself.
-    between = {fact.start for fact in told[1] if own and fact.tells and min(own) < fact.start < max(own)}
-    return len(between - own) <= _MOST_FOREIGN and not _is_turned(term, found, told)
-
-
-def _is_turned(term: Term, found: Alignment, told: tuple[str, Sequence[Fact]]) -> bool:
-    """Tell "the fit before the headache" from "the headache before the fit"."""
-    own, there = _roles(term.text, term.facts), _roles(*told)
+    between = {fact.start for fact in told if own and fact.tells and min(own) < fact.start < max(own)}
+    if len(between - own) > _MOST_FOREIGN:
+        return False
+    here = _roles(term.text, 0, term.facts)
+    there = _roles(texts.texts[best.text], best.clauses[0].start, told)
     pairs = [
-        (own.get(edit.fact.start, ""), there.get(edit.other.start, ""))
-        for edit in found.edits
+        (here.get(edit.fact.start, ""), there.get(edit.other.start, ""))
+        for edit in best.found.edits
         if edit.kind in KEPT and edit.other is not None
     ]
-    if any(frozenset(pair) in _TURNED for pair in pairs):
-        return True
     lost, gained = ({pair[side] for pair in pairs if pair[0] != pair[1]} for side in (0, 1))
-    return not _ORDER.isdisjoint(lost & gained)
+    return _ORDER.isdisjoint(lost & gained) and not any(frozenset(pair) in _TURNED for pair in pairs)
 
 
-def _roles(text: str, facts: Sequence[Fact]) -> dict[int, str]:
-    """Give, by the place of a fact, the preposition before it or before its adjective: which way round it is."""
+def _roles(text: str, end: int, facts: Sequence[Fact]) -> dict[int, str]:
+    """Give, by the place of a fact, the preposition before it or before its adjective: which way round it is.
+
+    So "the fit before the headache" is not "the headache before the fit".
+    """
     found: dict[int, str] = {}
-    end, role = 0, ""
+    role = ""
     for fact in facts:
         if text[fact.start : fact.end].lower() not in _ROLES:
             between = text[end : fact.start]
@@ -424,18 +430,15 @@ def _is_near(kept: Edit, opposed: Edit, clause: Clause) -> bool:
 def _is_as_wide(polar: Sequence[Edit], found: Alignment, clause: Clause) -> bool:
     """Tell whether what is denied is no narrower than what the term says, or what is said no wider than it denies."""
     matched = {edit.other.key for edit in polar if edit.other is not None}
-    for edit in polar:
-        if edit.other is None:
-            continue
-        if is_negative(edit.other):
-            if any(fact.key not in matched for fact in segment_of(edit.other, [clause])):
-                return False
-        elif any(
-            each.kind == "missing"
-            and each.fact.tells
-            and each.fact.segment == edit.fact.segment
-            and not ("undone" in each.fact.statuses and _is_dose(each.fact))
-            for each in found.edits
+    lost = [edit.fact for edit in found.edits if edit.kind == "missing" and edit.fact.tells]
+    for fact, other in ((edit.fact, edit.other) for edit in polar if edit.other is not None):
+        beside = [each for each in clause.facts if each.segment == other.segment and is_negative(each)]
+        if is_negative(other) and any(
+            each.tells and not each.is_context and each.key not in matched for each in beside
+        ):
+            return False
+        if not is_negative(other) and any(
+            each.segment == fact.segment and not ("undone" in each.statuses and _is_dose(each)) for each in lost
         ):
             return False
     return True
