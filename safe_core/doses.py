@@ -7,7 +7,8 @@ from typing import Final, NamedTuple
 
 from safe_core.diagnosis import relations
 from safe_core.diagnosis.numbers_in_text import Value
-from safe_core.diagnosis.units import Fact
+from safe_core.diagnosis.reading import Fact
+from safe_core.diagnosis.units import Unit
 
 _FAR, _NEAR = 180, 60  # characters before and behind a dose in which its drug may be
 _CLOSE: Final = 30  # in which it is, if nothing else is between
@@ -46,7 +47,7 @@ class Drugs(NamedTuple):
         return key if is_close and not has_dose and not is_listed else ""
 
 
-def drugs_of(text: str, facts: Sequence[Fact]) -> Drugs:
+def drugs_of(text: str, facts: Sequence[Fact | Unit]) -> Drugs:
     """Find the drugs and the doses among the facts of a text."""
     known = relations.drugs()
     return Drugs(

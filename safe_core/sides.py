@@ -6,7 +6,8 @@ from typing import Final, NamedTuple
 
 from safe_core.diagnosis import relations
 from safe_core.diagnosis.lexicon import rows
-from safe_core.diagnosis.units import Fact
+from safe_core.diagnosis.reading import Fact
+from safe_core.diagnosis.units import Unit
 from safe_core.diagnosis.words import stem
 
 
@@ -38,7 +39,7 @@ _ELSEWHEN: Final = frozenset(("now", "here", "there", "away", "after", "before",
 _AROUND: Final = 12
 
 
-def sides_in(text: str, facts: Sequence[Fact]) -> Iterator[Side]:
+def sides_in(text: str, facts: Sequence[Fact | Unit]) -> Iterator[Side]:
     """Give the sides that the facts of a text name, each with the key of what follows at once."""
     for at, fact in enumerate(facts):
         written = text[fact.start : fact.end].lower()
@@ -52,7 +53,7 @@ def sides_in(text: str, facts: Sequence[Fact]) -> Iterator[Side]:
             yield Side(fact.start, fact.start + len(first), side, noun)
 
 
-def _is_side(text: str, fact: Fact, written: str) -> bool:
+def _is_side(text: str, fact: Fact | Unit, written: str) -> bool:
     """Tell whether a word names a side: no "right" that agrees, and no letter that is a name or a unit."""
     before = text[max(0, fact.start - _AROUND) : fact.start]
     if len(written) == 1:

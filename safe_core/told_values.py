@@ -226,7 +226,7 @@ class Told(NamedTuple):
 @lru_cache(maxsize=16)  # several outputs are made from one narrative
 def told_by(narrative: str) -> Told:
     """Read what a narrative tells."""
-    facts = [unit.fact for unit in units_of(narrative, MAX_WORDS) if unit.fact is not None]
+    facts = [unit for unit in units_of(narrative, MAX_WORDS) if unit.key]
     found = [fact.value._replace(bound="") for fact in facts if fact.value is not None]
     wording = narrative
     for pattern, instead in _WORDINGS:
