@@ -80,6 +80,19 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(f"NOT TESTED ({tests} tests): {why}", yellow=True, bold=True)
 
 
+def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where what all processes of a run share is."""
+    base = tmp_path_factory.getbasetemp()
+    return base.parent if os.environ.get("PYTEST_XDIST_WORKER") is not None else base
+
+
+@pytest.fixture(scope="session")
+def broker_log(servers: str, tmp_path_factory: pytest.TempPathFactory) -> Path | None:  # noqa: ARG001 - it has to run
+    """The log of the shared broker; None if it was given."""
+    given = os.environ.get("SAFE_TEST_BOOTSTRAP_SERVERS")
+    return None if given else shared_folder(tmp_path_factory) / "kafka" / "broker.log"
+
+
 @pytest.fixture(scope="session")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The addresses of one broker for the whole run; tests share it by topics and groups of their own names."""
@@ -87,11 +100,9 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     if given:
         yield given
         return
-    base = tmp_path_factory.getbasetemp()
-    is_one_of_many = os.environ.get("PYTEST_XDIST_WORKER") is not None
     with ExitStack() as stack:
         try:
-            shared = stack.enter_context(shared_broker(base.parent if is_one_of_many else base))
+            shared = stack.enter_context(shared_broker(shared_folder(tmp_path_factory)))
         except BrokerUnavailableError as error:
             missing(f"no broker: {error}")
         yield shared

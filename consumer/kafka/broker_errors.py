@@ -41,16 +41,21 @@ class Meaning:
 
 
 def meaning_of(error: BaseException) -> Meaning:
-    """The row for an error; of an error that only wraps another one, the row for that one."""
-    if type(error) is kafka.KafkaError and error.__cause__ is not None:
-        return meaning_of(error.__cause__)
+    """The row for an error."""
+    error = _told(error)
     return next((MEANINGS[kind] for kind in type(error).__mro__ if kind in MEANINGS), UNKNOWN)
 
 
 def words_of(error: BaseException) -> str:
     """What is wrong and what to do."""
-    wrapped = error.__cause__ if type(error) is kafka.KafkaError else None
-    return words_of(wrapped) if wrapped is not None else meaning_of(error).of(error)
+    return meaning_of(error).of(_told(error))
+
+
+def _told(error: BaseException) -> BaseException:
+    """The error that is told: of one that is not in the table and was raised from another, that one."""
+    while error.__cause__ is not None and not any(kind in MEANINGS for kind in type(error).__mro__):
+        error = error.__cause__
+    return error
 
 
 def sentence_of(error: BaseException, about: str) -> str:

@@ -121,7 +121,7 @@ class Transactions:
             return await _answer(connection, request)
         except FAILURES as error:
             self._nodes.pop(transactional_id, None)
-            raise Unanswered(type(error).__name__) from error
+            raise Unanswered from error
 
     async def _connection(self, transactional_id: str) -> Any:
         """A connection to the coordinator; where it cannot be reached, another node may be it by now."""

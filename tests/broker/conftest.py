@@ -7,6 +7,7 @@ import pytest
 
 from consumer.kafka.patches import install_patches
 from consumer.settings import Settings
+from tests.support.broker_log import complaints, names_of
 from tests.support.outside import Outside
 from tests.support.site import Site
 
@@ -18,8 +19,13 @@ def patched_client() -> None:
 
 
 @pytest.fixture
-def site_over(outside: Outside, tmp_path: Path) -> Iterator[Callable[..., Site]]:
-    """Make an installation over a folder of test cases: `site_over(folder, partitions=4, settings={…})`."""
+def site_over(
+    outside: Outside, tmp_path: Path, broker_log: Path | None, request: pytest.FixtureRequest
+) -> Iterator[Callable[..., Site]]:
+    """Make an installation over a folder of test cases: `site_over(folder, partitions=4, settings={…})`.
+
+    What the shared broker's log complains of in its name fails a test that is marked `calm`.
+    """
     made: list[Site] = []
 
     def build(cases: Path, *, partitions: int = 4, settings: dict[str, str] | None = None) -> Site:
@@ -29,3 +35,5 @@ def site_over(outside: Outside, tmp_path: Path) -> Iterator[Callable[..., Site]]
     yield build
     for site in made:
         site.discard()
+        if broker_log is not None and request.node.get_closest_marker("calm"):
+            assert complaints(broker_log, names_of(site)) == []

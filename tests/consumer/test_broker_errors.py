@@ -3,15 +3,18 @@
 import re
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from aiokafka import errors as kafka
 
 from consumer.errors import Fatal, Transient
+from consumer.kafka import broker_errors
 from consumer.kafka.aiokafka_internals import UnknownVersion
 from consumer.kafka.broker_errors import EXPLAINED_AT, MEANINGS, UNKNOWN, meaning_of, sentence_of
 from consumer.kafka.decompression import BatchTooLarge, UndecodableBatch
 from consumer.kafka.failures import translated
+from consumer.kafka.transactions import Unanswered
 
 ABOUT = "topic safe.v0.result/3, a batch of 1,200,000 bytes"
 
@@ -143,5 +146,21 @@ def test_one_that_wraps_another_is_told_as_that_one() -> None:
     assert isinstance(translated(wrapping, ABOUT), Fatal)
 
 
+def test_a_request_about_a_transaction_that_is_not_answered_is_told_with_the_reason() -> None:
+    unanswered = Unanswered()
+    unanswered.__cause__ = TimeoutError()
+    assert sentence_of(unanswered, ABOUT).startswith(f"{ABOUT}: no answer within the time limit")
+
+
 def test_what_the_client_only_says_in_words_is_told_in_them() -> None:
     assert ": Kafka reports KafkaError (no such thing); " in sentence_of(kafka.KafkaError("no such thing"), ABOUT)
+
+
+# These tell of other libraries' errors (TLS, HTTP), or of nothing that people read.
+MAY_NAME_CLASSES = {"broker_errors.py", "refusals.py", "oauth.py", "aiokafka_internals.py"}
+
+
+def test_no_other_module_makes_a_sentence_of_the_name_of_a_class() -> None:
+    folder = Path(broker_errors.__file__).parent
+    naming = {path.name for path in folder.glob("*.py") if "__name__" in path.read_text(encoding="utf-8")}
+    assert naming <= MAY_NAME_CLASSES

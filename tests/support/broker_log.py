@@ -17,14 +17,18 @@ def names_of(site: Site) -> tuple[str, ...]:
     return (site.group, site.topics.result.rpartition(".")[0])
 
 
-def complaints(log: Path, names: Collection[str]) -> list[str]:
-    """The warnings and errors that have one of these names, or a client of SAFE's, in order, each once."""
-    found = (line for line in _lines(log) if _WARNS.match(line) and _is_of(line, names))
+def complaints(log: Path, names: Collection[str], *, of_any_client: bool = False) -> list[str]:
+    """The warnings and errors that have one of these names, or of any client of SAFE's, in order, each once."""
+    found = (
+        line
+        for line in _lines(log)
+        if _WARNS.match(line) and (_has(line, names) or (of_any_client and _OUR_CLIENTS.search(line)))
+    )
     return list(dict.fromkeys(map(_without_time, found)))
 
 
-def _is_of(line: str, names: Collection[str]) -> bool:
-    return any(name in line for name in names) or _OUR_CLIENTS.search(line) is not None
+def _has(line: str, names: Collection[str]) -> bool:
+    return any(name in line for name in names)
 
 
 def _without_time(line: str) -> str:
