@@ -273,6 +273,31 @@ async def test_slices_of_two_generations_are_never_in_one_turn(cluster: Cluster,
     ]
 
 
+async def test_a_partition_that_comes_back_in_the_next_generation_goes_on_with_the_same_producer(
+    cluster: Cluster, turns: Turns
+) -> None:
+    [writer] = await gained(turns, 0)
+    await writer.commit(filled(writer), 1, "")
+    cluster.assigned_as = None  # the group rebalances
+    cluster.assigned_as = SECOND
+    await writer.commit(filled(writer), 2, "")
+    assert (cluster.kinds.count("start"), cluster.kinds.count("connect"), cluster.kinds.count("dispose")) == (1, 1, 0)
+    assert "txn-offsets input {0: (2, '')} generation 6 of me" in cluster.steps
+
+
+async def test_a_slice_in_hand_while_the_group_rebalances_ends_as_the_member_that_took_it(
+    cluster: Cluster, turns: Turns
+) -> None:
+    """The revocation waits for it, and the group accepts it until all members have joined again."""
+    [writer] = await gained(turns, 0)
+    await writer.commit(filled(writer), 1, "")
+    outgoing = filled(writer)
+    cluster.assigned_as, cluster.owned = None, set()
+    await writer.commit(outgoing, 2, "")
+    assert "txn-offsets input {0: (2, '')} generation 5 of me" in cluster.steps
+    assert cluster.kinds.count("start") == 1
+
+
 async def test_while_partitions_may_be_assigned_to_others_no_slice_begins(cluster: Cluster, turns: Turns) -> None:
     [writer] = await gained(turns, 0)
     cluster.assigned_as = None
