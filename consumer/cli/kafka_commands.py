@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from consumer.cli import options
-from consumer.cli.app import app, load_for_kafka, topics
+from consumer.cli.app import app, config, load_for_kafka, topics
 
 
 @app.command(cls=options.Once, short_help="Score outputs from Kafka as they arrive.")
@@ -55,6 +55,33 @@ def worker(
     from consumer.worker.main import run_worker
 
     return run_worker(loaded, role)
+
+
+@config.command(cls=options.Once, short_help="Try the settings on the brokers and the test cases.")
+def check(
+    *,
+    role: Annotated[options.Role, typer.Option(help="Which stages the worker would run.")] = "all",
+    bootstrap_servers: options.Servers = None,
+    expectations: options.Expectations = None,
+    config_file: options.ConfigFile = None,
+) -> None:
+    """Ask the brokers for the topics, and look up a test case, as a worker with these settings would; change nothing.
+
+    Example:
+
+    \b
+      safe config check --bootstrap-servers broker:9092 --expectations topic:safe.v0.cases
+    """
+    loaded = load_for_kafka(kafka_bootstrap_servers=bootstrap_servers, expectations=expectations, config=config_file)
+    if role != "aggregator":
+        loaded.require("expectations")
+    from consumer.worker.check import try_settings
+
+    async def say() -> None:
+        async for line in try_settings(loaded, role):
+            typer.echo(line)
+
+    asyncio.run(say())
 
 
 @topics.command(cls=options.Once, short_help="Create the topics that are missing.")

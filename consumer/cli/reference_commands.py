@@ -1,4 +1,4 @@
-"""`safe config show`, `schema` and `page`, `safe schema` and `safe example`: settings, events and what to try it on.
+"""`safe config show`, `schema`, `page` and `alerts`, `safe schema` and `safe example`: all that is printed to read.
 
 What a command needs is imported when it runs, so that help is printed at once.
 """
@@ -49,6 +49,54 @@ def page() -> None:
     from consumer.settings.page import settings_page
 
     typer.echo(settings_page(), nl=False)
+
+
+@config.command(cls=options.Once, short_help="Print the alert rules, for Prometheus or for Grafana.")
+def alerts(
+    *,
+    grafana: Annotated[
+        bool, typer.Option("--grafana", help="Rules that Grafana itself evaluates, to provision.")
+    ] = False,
+    datasource: Annotated[
+        str | None, typer.Option("--datasource", metavar="UID", help="The uid of Grafana's Prometheus data source.")
+    ] = None,
+    floor: Annotated[
+        float | None,
+        typer.Option("--floor", min=0, max=1, help="The pass rate below which a batch alerts, such as 0.8."),
+    ] = None,
+    batches: Annotated[
+        str, typer.Option("--batches", metavar="REGEX", help="Which batches to watch: matches their whole id.")
+    ] = ".+",
+    folder: Annotated[str, typer.Option("--folder", help="The folder in Grafana.")] = "SAFE",
+    receiver: Annotated[
+        str,
+        typer.Option("--receiver", metavar="NAME", help="An existing contact point; else Grafana's policies apply."),
+    ] = "",
+) -> None:
+    """Print the alert rules of config/alerts-service.yml and alerts-quality.yml or, with --grafana, those of Grafana.
+
+    Prometheus needs config/alerts-settings.yml besides, which names your batches and their floors.
+
+    Example:
+
+    \b
+      safe config alerts --grafana --datasource prometheus --floor 0.8 > safe-alerts.yml
+    """
+    from consumer.alerts.rules import Choices, every_prometheus_rule, grafana_rules
+    from consumer.alerts.source import load as alerts_source
+
+    source = alerts_source()
+    if not grafana:
+        typer.echo(every_prometheus_rule(source), nl=False)
+        return
+    if datasource is None:
+        raise typer.BadParameter(
+            "it needs --datasource UID: the end of the data source's address", param_hint="--grafana"
+        )
+    if floor is None:
+        raise typer.BadParameter("it needs --floor, the pass rate below which a batch alerts", param_hint="--grafana")
+    choices = Choices(datasource, f"{floor:g}", folder, batches, receiver)
+    typer.echo(grafana_rules(source, choices), nl=False)
 
 
 @app.command(cls=options.Once, name="schema", short_help="Print the JSON Schema of an event.")

@@ -347,9 +347,9 @@ class Settings(BaseModel):
     ] = None
     """Stops a partition after this many dead letters in a row; unset means no limit."""
     poison_share_limit: Annotated[
-        float | None, Field(gt=0, lt=1, allow_inf_nan=False), _Optional, _Number, Expects("a number between 0 and 1")
-    ] = None
-    """Stops a partition if more than this share of its last 1,000 records are dead letters; unset means no limit."""
+        float | None, Field(gt=0, le=1, allow_inf_nan=False), _Optional, _Number, Expects("a number above 0, at most 1")
+    ] = 0.5
+    """Stops a partition if more than this share of its last 1,000 records are dead letters; 1 means no limit."""
 
     batch_ttl_seconds: _Count = 604_800
     """A batch without new results for this long is forgotten."""

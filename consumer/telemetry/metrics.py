@@ -108,7 +108,7 @@ _ASKED: Mapping[str, _Definition] = {
     "safe_group_strangers": _gauge(
         "Members of the consumer group that are not SAFE of this version and have taken it over. While it is not 0, "
         "this worker serves nothing of the group.",
-        ("group",),
+        ("consumer_group",),
     ),
     "safe_ready": _gauge("Whether /readyz says yes: 1 or 0."),
     "safe_login_refused": _gauge(
@@ -120,7 +120,7 @@ _ASKED: Mapping[str, _Definition] = {
     ),
     "safe_build_info": _gauge(
         "Version, fingerprint of the scoring rules and consumer group of this process.",
-        ("version", "fingerprint", "group"),
+        ("version", "fingerprint"),
     ),
     "safe_batches_not_exported": _gauge("Live batches that the cap on exported batches leaves out."),
 }
@@ -267,7 +267,8 @@ class Metrics:
             for name, definition in _COUNTERS.items()
         }
         self._concerns: set[str] = set()
-        self._build = (version, fingerprint, group)
+        self._build = (version, fingerprint)
+        self._of_all = {"group": group} if group else {}
         self.gauges: BatchGauges | None = None
         self.clock_skew: Callable[[], float | None] = lambda: None
         self.ready: Callable[[], bool] = lambda: False
@@ -305,6 +306,16 @@ class Metrics:
 
     def collect(self) -> Iterator[Metric]:
         """What prometheus_client asks a collector for."""
+        return self.of_group(self._collected())
+
+    def of_group(self, families: Iterable[Metric]) -> Iterator[Metric]:
+        """Put the group on every series: it alone tells two installations in one namespace apart."""
+        for family in families:
+            for sample in family.samples:
+                sample.labels.update(self._of_all)
+            yield family
+
+    def _collected(self) -> Iterator[Metric]:
         for name, counts in self._counts.items():
             yield _family(name, counts.items())
         yield self.end_to_end.collect()

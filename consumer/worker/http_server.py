@@ -37,7 +37,10 @@ async def serve_pages(
     process = ProcessCollector(registry=None)
 
     async def show_metrics(request: web.Request) -> web.Response:
-        families = [*metrics.collect(), *process.collect()]  # on the loop, so that nothing moves meanwhile
+        families = [
+            *metrics.collect(),
+            *metrics.of_group(process.collect()),
+        ]  # on the loop, so that nothing moves meanwhile
         encode, content_type = choose_encoder(request.headers.get("Accept", ""))
         body = await asyncio.to_thread(page, families, encode)
         response = web.Response(body=body, headers={"Content-Type": content_type})

@@ -31,25 +31,26 @@ def changed(**changes: Any) -> Manifests:
 
 def test_by_default_there_are_pods_with_their_configuration_and_nothing_that_needs_an_operator() -> None:
     kinds = sorted(document["kind"] for document in rendered(SETS["defaults"]).documents)
-    assert kinds == ["ConfigMap", "Deployment", "PodDisruptionBudget", "ServiceAccount"]
+    assert kinds == ["ConfigMap", "Deployment", "Pod", "PodDisruptionBudget", "ServiceAccount"]
 
 
 def test_with_everything_on_there_are_monitor_rules_and_dashboard_too() -> None:
     kinds = {document["kind"] for document in rendered(SETS["everything"]).documents}
-    assert kinds > {"PodMonitor", "PrometheusRule"}
-    assert len(rendered(SETS["everything"]).of("ConfigMap")) == 2
+    assert kinds > {"PodMonitor", "PrometheusRule", "KafkaTopic"}
+    assert len(rendered(SETS["everything"]).of("ConfigMap")) == 3
 
 
 def test_what_is_switched_off_is_not_there() -> None:
     manifests = changed(podDisruptionBudget={"enabled": False}, serviceAccount={"create": False})
-    assert {document["kind"] for document in manifests.documents} == {"ConfigMap", "Deployment"}
+    assert {document["kind"] for document in manifests.documents} == {"ConfigMap", "Deployment", "Pod"}
     assert manifests.pod["spec"]["serviceAccountName"] == "default"
 
 
 @every_set
-def test_all_of_it_is_labelled_and_stands_in_the_namespace_of_the_release(name: str) -> None:
+def test_all_of_it_is_labelled_and_is_in_the_namespace_of_the_release_or_where_it_was_told(name: str) -> None:
+    elsewhere = {"everything": {"monitoring", "kafka"}}.get(name, set())
     for document in rendered(SETS[name]).documents:
-        assert document["metadata"]["namespace"] == NAMESPACE
+        assert document["metadata"]["namespace"] in {NAMESPACE, *elsewhere}
         assert document["metadata"]["labels"]["app.kubernetes.io/instance"] == "safe"
         assert document["metadata"]["labels"]["app.kubernetes.io/version"] == __version__
 
@@ -101,8 +102,8 @@ def test_there_are_as_many_workers_as_are_asked_for_none_too() -> None:
     assert "replicas" not in changed(replicas=None).one("Deployment")["spec"], "it belongs to an autoscaler"
 
 
-def test_it_stands_in_another_chart_which_hands_on_its_condition() -> None:
-    assert changed(enabled=True, **{"global": {"imageRegistry": "r"}}).documents == rendered(SETS["defaults"]).documents
+def test_it_is_part_of_another_chart_which_hands_on_its_condition_and_what_is_global() -> None:
+    assert changed(enabled=True, **{"global": {"storageClass": "r"}}).documents == rendered(SETS["defaults"]).documents
 
 
 def shutdown_seconds(values: Values) -> int:

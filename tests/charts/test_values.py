@@ -34,6 +34,7 @@ FREE = {
     "podAnnotations",
     "nodeSelector",
     "affinity",
+    "dnsConfig",
 }
 
 

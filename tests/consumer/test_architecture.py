@@ -78,7 +78,14 @@ GROUND = ("errors", "dead_letter_reasons", "exit_codes", "backoff", "text", "ter
 LAYERS: list[set[str]] = [
     {"safe_scorer"},
     {"consumer.cli"},
-    {"consumer.worker", "consumer.offline", "consumer.dead_letters", "consumer.offsets", "consumer.demo"},
+    {
+        "consumer.worker",
+        "consumer.offline",
+        "consumer.dead_letters",
+        "consumer.offsets",
+        "consumer.demo",
+        "consumer.alerts",
+    },
     {"consumer.files"},
     {"consumer.case_sources", "consumer.kafka"},
     {"consumer.wire"},

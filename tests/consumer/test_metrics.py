@@ -133,7 +133,7 @@ FAMILIES: list[tuple[str, str, set[str], str]] = [
     (
         "safe_group_strangers",
         "gauge",
-        {"group"},
+        {"consumer_group"},
         (
             "Members of the consumer group that are not SAFE of this version and have taken it over. While it is not "
             "0, this worker serves nothing of the group."
@@ -155,7 +155,7 @@ FAMILIES: list[tuple[str, str, set[str], str]] = [
     (
         "safe_build_info",
         "gauge",
-        {"version", "fingerprint", "group"},
+        {"version", "fingerprint"},
         "Version, fingerprint of the scoring rules and consumer group of this process.",
     ),
     ("safe_batch_pass_ratio", "gauge", {"concern_id", "batch_id"}, "Share of the batch's cases labelled Pass."),
@@ -287,8 +287,10 @@ def batch(
     return ExportedBatch(concern_id, batch_id, fold.snapshot(), expected_cases, last_scored_at)
 
 
-def metrics_with(*batches: ExportedBatch, max_exported: int = 1_000, ours: Ownership | None = None) -> Metrics:
-    metrics = Metrics("0.1.0", "sha256:0")
+def metrics_with(
+    *batches: ExportedBatch, max_exported: int = 1_000, ours: Ownership | None = None, group: str = ""
+) -> Metrics:
+    metrics = Metrics("0.1.0", "sha256:0", group)
     metrics.gauges = BatchGauges(max_exported, ours or Ownership())
     for number, each in enumerate(batches):
         metrics.gauges.put(number % 2, f"{each.concern_id}/{each.batch_id}/{number}", each)
@@ -309,7 +311,7 @@ def value(metrics: Metrics, name: str, **labels: str) -> float:
 
 def full() -> Metrics:
     """Metrics with a sample of everything."""
-    metrics = metrics_with(batch(marked=True))
+    metrics = metrics_with(batch(marked=True), group="safe-v0")
     metrics.count_all(
         {
             ("safe_records", "scored"): 2,
@@ -348,7 +350,7 @@ def test_each_metric_has_its_name_type_labels_and_help(name: str, type_: str, la
     (family,) = [f for f in text_string_to_metric_families(page(full().collect()).decode()) if f.name == name]
     assert (family.type, family.documentation) == (type_, help_)
     assert family.samples
-    assert {frozenset(sample.labels) - {"le"} for sample in family.samples} == {frozenset(labels)}
+    assert {frozenset(sample.labels) - {"le"} for sample in family.samples} == {frozenset(labels | {"group"})}
 
 
 def test_there_is_no_other_metric() -> None:
@@ -368,7 +370,7 @@ def test_the_page_of_a_process_that_has_done_nothing_parses_and_starts_from_zero
     assert {sample.value for sample in samples(metrics, "safe_dead_letters_total")} == {0}
     assert value(metrics, "safe_batches_reopened_total") == value(metrics, "safe_restore_failures_total") == 0
     assert value(metrics, "safe_ready") == 0
-    assert value(metrics, "safe_build_info", version="0.1.0", fingerprint="sha256:0", group="") == 1
+    assert value(metrics, "safe_build_info", version="0.1.0", fingerprint="sha256:0") == 1
 
 
 def test_a_batch_is_shown_as_it_was_committed() -> None:

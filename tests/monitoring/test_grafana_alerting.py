@@ -1,8 +1,10 @@
-"""The alert rules that Grafana itself evaluates: their form, and in promtool what each query answers.
+"""The alert rules that Grafana itself evaluates: their form, and in promtool the alerts that come of them.
 
-No Grafana runs here. Its provisioning is held to the fields that its documentation names.
+No Grafana runs here. Their fields are those of its provisioning (AlertRuleV1 in pkg/services/provisioning/alerting of
+Grafana 12.1, and what 10.4 had of it).
 """
 
+import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,16 +13,29 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.monitoring.test_situations import MINUTES, SITUATIONS, healthy
+from consumer.alerts.rules import Choices, grafana_rules
+from consumer.alerts.source import load
+from tests.monitoring.test_situations import SITUATIONS, asked, judge, told
 from tests.support.dashboard import dashboard
-from tests.support.prometheus import CONFIG, run
-from tests.support.promql import OTHERS_METRICS, known_labels, known_metrics, labels_in, metrics_in
+from tests.support.prometheus import CONFIG
+from tests.support.promql import OTHERS_METRICS, alerts, known_labels, known_metrics, labels_in, metrics_in
 
-FOLDER = CONFIG / "grafana" / "provisioning" / "alerting"
-RUNBOOKS = (CONFIG.parent / "docs" / "how-to" / "runbooks.md").read_text(encoding="utf-8")
-[GROUP] = yaml.safe_load((FOLDER / "rules.yml").read_text(encoding="utf-8"))["groups"]
+PROVISIONING = CONFIG / "grafana" / "provisioning"
+FOLDER = PROVISIONING / "alerting"
+TEXT = (FOLDER / "rules.yml").read_text(encoding="utf-8")
+[GROUP] = yaml.safe_load(TEXT)["groups"]
 RULES: Mapping[str, Any] = {rule["uid"]: rule for rule in GROUP["rules"]}
-NOTIFICATIONS = yaml.safe_load((FOLDER / "notifications.yml").read_text(encoding="utf-8"))
+SOURCE = load()
+# Of AlertRuleV1; what an earlier Grafana does not know of these, it leaves out.
+FIELDS = {
+    "uid", "title", "condition", "for", "keepFiringFor", "noDataState", "execErrState", "isPaused", "labels",
+    "annotations", "data", "notification_settings",
+}  # fmt: skip
+# What Grafana's templates know (pkg/services/ngalert/state/template), and Prometheus too.
+TEMPLATE = re.compile(
+    r"\{\{ (?:if \.Labels\.\w+|else|end|\.Labels\.\w+"
+    r"|\.Values\.value\.Value(?: \| (?:humanize(?:Duration|Percentage)?|printf \"[^\"]+\"))?) \}\}"
+)
 
 
 def query(uid: str) -> str:
@@ -29,115 +44,113 @@ def query(uid: str) -> str:
 
 
 @pytest.mark.parametrize("uid", RULES)
-def test_a_rule_has_what_provisioning_asks_for(uid: str) -> None:
+def test_a_rule_has_what_provisioning_knows(uid: str) -> None:
     rule = RULES[uid]
-    assert rule.keys() == {
-        "uid", "title", "condition", "for", "noDataState", "execErrState", "isPaused", "labels", "annotations", "data",
-    }  # fmt: skip
-    assert rule["noDataState"] in {"OK", "NoData", "Alerting", "KeepLast"}
-    assert rule["execErrState"] in {"OK", "Error", "Alerting", "KeepLast"}
+    assert rule.keys() <= FIELDS
+    assert FIELDS - rule.keys() <= {"keepFiringFor", "notification_settings"}
+    # A query that answers nothing means that all is well: SafeDown has a value while no worker is up.
+    assert (rule["noDataState"], rule["execErrState"]) == ("OK", "Error")
     assert rule["labels"]["severity"] in {"page", "ticket"}
     value, threshold = rule["data"]
-    source = yaml.safe_load((FOLDER.parent / "datasources" / "prometheus.yml").read_text(encoding="utf-8"))
+    source = yaml.safe_load((PROVISIONING / "datasources" / "prometheus.yml").read_text(encoding="utf-8"))
     assert value["datasourceUid"] == source["datasources"][0]["uid"]
     assert threshold["datasourceUid"] == "__expr__"
     assert threshold["refId"] == rule["condition"]
     assert threshold["model"]["expression"] == value["refId"]
     # What the query answers fires, whatever its value: it answers nothing while all is well.
-    assert threshold["model"]["conditions"] == [{"evaluator": {"type": "gt", "params": [-1]}}]
+    [condition] = threshold["model"]["conditions"]
+    assert condition["evaluator"]["type"] == "gt"
+    assert condition["evaluator"]["params"][0] < -1e9
     assert all(each["refId"] == each["model"]["refId"] for each in rule["data"])
     assert len(uid) <= 40
 
 
 @pytest.mark.parametrize("uid", RULES)
 def test_a_rule_leads_to_a_panel_and_a_runbook(uid: str) -> None:
-    told = RULES[uid]["annotations"]
-    page, _, anchor = told["runbook_url"].partition("#")
-    assert page == "docs/how-to/runbooks.md"
-    assert anchor in [title.lower() for title in re.findall(r"^## (\w+)$", RUNBOOKS, re.MULTILINE)]
+    said = RULES[uid]["annotations"]
+    assert said["runbook_url"] == f"docs/how-to/runbooks.md#{RULES[uid]['title'].split()[0].lower()}"
     shown = dashboard()
-    assert told["__dashboardUid__"] == shown["uid"]
-    assert int(told["__panelId__"]) in {panel["id"] for panel in shown["panels"]}
+    assert said["__dashboardUid__"] == shown["uid"]
+    assert int(said["__panelId__"]) in {panel["id"] for panel in shown["panels"]}
 
 
 @pytest.mark.parametrize("uid", RULES)
-def test_a_rule_reads_only_what_there_is(uid: str) -> None:
-    assert metrics_in(query(uid)) <= known_metrics() | OTHERS_METRICS
+def test_a_text_asks_only_for_what_grafana_knows_and_names_no_label_that_is_not_there(uid: str) -> None:
+    said = RULES[uid]["annotations"]
+    text = " ".join(f"{said['summary']} {said['description']}".split())
+    assert re.findall(r"\{\{.*?\}\}", text) == TEMPLATE.findall(text)
+    # Of an installation's labels each is asked after before it is named.
+    bare = re.sub(r"\{\{ if \.Labels\.(\w+) \}\}[^{]*\{\{ \.Labels\.\1 \}\}\{\{ end \}\}", "", text)
+    assert not re.search(r"\.Labels\.(cluster|namespace|group)\b", bare)
+
+
+@pytest.mark.parametrize("uid", RULES)
+def test_a_rule_reads_only_what_there_is_and_nothing_that_is_recorded(uid: str) -> None:
+    assert metrics_in(query(uid)) <= {name for name in known_metrics() | OTHERS_METRICS if ":" not in name}
     assert labels_in(query(uid)) <= known_labels()
 
 
+def test_every_alert_is_there_or_the_source_says_why_not() -> None:
+    titles = {rule["title"].split()[0] for rule in RULES.values()}
+    assert titles == alerts().keys() - {alert.name for alert in SOURCE.alerts if alert.no_grafana}
+    assert len(RULES) == len(GROUP["rules"])
+
+
 def test_nothing_is_taken_for_a_variable_of_the_environment() -> None:
-    assert [file.name for file in FOLDER.glob("*.yml") if "$" in file.read_text(encoding="utf-8")] == []
+    assert "$" not in TEXT
 
 
-def test_every_policy_has_a_receiver_that_there_is() -> None:
-    receivers = {point["name"] for point in NOTIFICATIONS["contactPoints"]}
-    [policy] = NOTIFICATIONS["policies"]
-    assert {policy["receiver"], *(route["receiver"] for route in policy["routes"])} <= receivers
+def test_nothing_that_a_folder_can_provision_has_policies() -> None:
+    documents = [yaml.safe_load(file.read_text(encoding="utf-8")) for file in PROVISIONING.rglob("*.yml")]
+    assert documents
+    assert [document for document in documents if "policies" in document] == []
+    assert "policies:" not in (CONFIG.parent / "charts/safe/files/grafana-alerts.yml").read_text(encoding="utf-8")
 
 
-FIRING: Mapping[str, set[str]] = {
-    "all is well": set(),
-    "a quiet night: no output for hours, none expected": set(),
-    "a complete batch is bad": {"safe-batch-pass-rate"},
-    "a batch is bad, and incomplete because one of its thousand cases became a dead letter": {"safe-batch-pass-rate"},
-    "a batch is bad, and its size is unknown because its test cases come from a service": {"safe-batch-pass-rate"},
-    "calls of the model fail: a quarter of a batch has no answer, and the rest is good": set(),
-    "one result in five takes longer than half a minute": {"safe-results-late"},
-    "one of three workers is gone": set(),
-    "all workers are gone": {"safe-down"},
-    "a partition is not served": {"safe-partition-waiting"},
-}
+def test_without_a_receiver_the_policies_of_the_organisation_apply_and_with_one_each_rule_names_it() -> None:
+    assert "notification_settings" not in TEXT
+    text = grafana_rules(SOURCE, Choices(datasource="x", floor="0.8", receiver='Duty "SAFE"'))
+    [group] = yaml.safe_load(text)["groups"]
+    assert [rule["notification_settings"] for rule in group["rules"]] == [{"receiver": 'Duty "SAFE"'}] * len(RULES)
+
+
+def as_prometheus(text: str) -> list[Any]:
+    """Grafana's rules as Prometheus evaluates them: both ask the query, and wait for `for`."""
+    [group] = yaml.safe_load(text)["groups"]
+    return [
+        {
+            "alert": rule["title"].split()[0],
+            "expr": rule["data"][0]["model"]["expr"],
+            "for": rule["for"],
+            "labels": rule["labels"],
+        }
+        for rule in group["rules"]
+    ]
 
 
 @pytest.mark.usefixtures("promtool")
-@pytest.mark.parametrize("name", FIRING)
-def test_a_query_answers_where_its_alert_should_fire(name: str, tmp_path: Path) -> None:
-    assert_fire(FIRING[name], healthy() | SITUATIONS[name], tmp_path)
-
-
-@pytest.mark.usefixtures("promtool")
-@pytest.mark.parametrize("name", [name for name in FIRING if "batch is bad" in name])
-def test_a_batch_of_a_worker_of_the_earlier_version_is_judged_by_all_of_its_cases(name: str, tmp_path: Path) -> None:
-    told = {each: values for each, values in SITUATIONS[name].items() if not each.startswith(OF_THE_NEXT_VERSION)}
-    assert len(told) == len(SITUATIONS[name]) - 2
-    assert_fire(FIRING[name], healthy() | told, tmp_path)
+def test_each_situation_makes_the_same_alerts_as_those_of_prometheus(tmp_path: Path) -> None:
+    without = {alert.name for alert in SOURCE.alerts if alert.no_grafana}
+    (tmp_path / "rules.yml").write_text(json.dumps({"groups": [{"name": "SAFE", "rules": as_prometheus(TEXT)}]}))
+    firing = 'group by (alertname, severity) (ALERTS{alertstate="firing"})'
+    expected = {
+        name: dict.fromkeys(pages - without, "page") | dict.fromkeys(tickets - without, "ticket")
+        for name, (pages, tickets) in told().items()
+    }
+    judge([asked(name, firing, expected[name]) for name in SITUATIONS], ["rules.yml"], tmp_path)
 
 
 OF_THE_NEXT_VERSION = ("safe_batch_failed_generations", "safe_batch_answered_")
 
 
-def assert_fire(firing: set[str], situation: Mapping[str, str], folder: Path) -> None:
-    """Let promtool ask every rule whether it has an answer."""
-    questions = [
-        {
-            "expr": f"count(({query(uid)}) > -1) > bool 0 or vector(0)",
-            "eval_time": f"{MINUTES - 5}m",
-            "exp_samples": [{"labels": "{}", "value": int(uid in firing)}],
-        }
-        for uid in RULES
-    ]
-    series = [{"series": each, "values": values} for each, values in situation.items()]
-    test = {"interval": "1m", "input_series": series, "promql_expr_test": questions}
-    file = folder / "grafana.test.yml"
-    file.write_text(yaml.safe_dump({"rule_files": [], "evaluation_interval": "1m", "tests": [test]}), encoding="utf-8")
-    said = run("promtool", "test", "rules", file)
-    assert said.returncode == 0, said.stdout + said.stderr
-
-
 @pytest.mark.usefixtures("promtool")
-def test_a_forbidden_term_is_seen(tmp_path: Path) -> None:
-    series = [
-        {
-            "series": f'safe_batch_mean_score{{job="safe", concern_id="S11", batch_id="{name}", metric="AH"}}',
-            "values": v,
-        }
-        for name, v in (("bad", "0.9x10"), ("good", "1x10"))
-    ]
-    sample = {"labels": '{job="safe", concern_id="S11", batch_id="bad"}', "value": 0.9}
-    question = {"expr": query("safe-forbidden-term"), "eval_time": "5m", "exp_samples": [sample]}
-    test = {"interval": "1m", "input_series": series, "promql_expr_test": [question]}
-    file = tmp_path / "grafana.test.yml"
-    file.write_text(yaml.safe_dump({"rule_files": [], "evaluation_interval": "1m", "tests": [test]}), encoding="utf-8")
-    said = run("promtool", "test", "rules", file)
-    assert said.returncode == 0, said.stdout + said.stderr
+def test_a_batch_of_a_worker_of_the_earlier_version_is_judged_by_all_of_its_cases(tmp_path: Path) -> None:
+    (tmp_path / "rules.yml").write_text(json.dumps({"groups": [{"name": "SAFE", "rules": as_prometheus(TEXT)}]}))
+    firing = 'group by (alertname, severity) (ALERTS{alertstate="firing"})'
+    names = [name for name in SITUATIONS if "batch is bad" in name]
+    tests = [asked(name, firing, {"SafeBatchBelowFloor": "ticket"}) for name in names]
+    for test in tests:
+        given = test["input_series"]
+        test["input_series"] = [each for each in given if not each["series"].startswith(OF_THE_NEXT_VERSION)]
+        assert len(test["input_series"]) == len(given) - 2
+    judge(tests, ["rules.yml"], tmp_path)

@@ -17,7 +17,7 @@ CHART = PROJECT / "charts" / "safe"
 TOOLS = PROJECT / ".cache" / "chart-tools" / "bin"
 NAMESPACE = "scoring"
 TOOL_SECONDS = 120.0
-OPERATORS_KINDS = ("PodMonitor", "PrometheusRule", "ServiceMonitor", "ScaledObject")
+OPERATORS_KINDS = ("PodMonitor", "PrometheusRule", "ServiceMonitor", "ScaledObject", "KafkaTopic")
 Json = Any
 Values = Mapping[str, Json]
 
@@ -94,10 +94,23 @@ SETS: Mapping[str, Values] = {
             {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "DoNotSchedule"}
         ],
         "podDisruptionBudget": {"enabled": True, "maxUnavailable": "25%"},
-        "podMonitor": {"enabled": True, "interval": "30s", "labels": {"release": "prometheus"}},
+        "dnsConfig": {"options": [{"name": "ndots", "value": "1"}]},
+        "dnsPolicy": "ClusterFirstWithHostNet",
+        "extraContainers": [
+            {"name": "proxy", "image": "registry.example.org/proxy:1", "ports": [{"containerPort": 9465}]}
+        ],
+        "podMonitor": {
+            "enabled": True,
+            "interval": "30s",
+            "scrapeTimeout": "20s",
+            "sampleLimit": 60_000,
+            "metricRelabelings": [{"action": "labeldrop", "regex": "fingerprint"}],
+            "labels": {"release": "prometheus"},
+        },
         "prometheusRule": {
             "enabled": True,
             "labels": {"release": "prometheus"},
+            "annotations": {"example.org/team": "quality"},
             "runbooks": "https://git.example.org/safe/blob/main/",
             "quality": [
                 {"owner": "neurology", "batches": "S11_.*", "passRatio": 0.8, "meanCR": 0.7, "meanAC": 0.65},
@@ -105,7 +118,27 @@ SETS: Mapping[str, Values] = {
             ],
             "trafficExpected": "vector(1)",
         },
-        "dashboard": {"enabled": True, "labels": {"grafana": "yes"}},
+        "dashboard": {
+            "enabled": True,
+            "namespace": "monitoring",
+            "labels": {"grafana": "yes"},
+            "annotations": {"grafana_folder": "Quality"},
+        },
+        "grafana": {
+            "alerts": {
+                "enabled": True,
+                "datasourceUid": "mimir",
+                "floor": 0.85,
+                "batches": 'I25_\\d+|a"b',
+                "folder": "Quality",
+                "receiver": "Duty",
+                "runbooks": "https://git.example.org/safe/blob/main/",
+                "namespace": "monitoring",
+                "labels": {"grafana": "alerts"},
+                "annotations": {"example.org/team": "quality"},
+            }
+        },
+        "kafkaTopics": {"enabled": True, "cluster": "main", "namespace": "kafka", "partitions": 16, "replicas": 5},
     },
     # As real teams write them: files that ship with the chart.
     **{
@@ -176,9 +209,8 @@ class Manifests:
 
     @property
     def container(self) -> Json:
-        """The only container of a pod."""
-        [container] = self.pod["spec"]["containers"]
-        return container
+        """The worker's container of a pod."""
+        return self.pod["spec"]["containers"][0]
 
     @property
     def environment(self) -> dict[str, str]:

@@ -9,7 +9,7 @@ import yaml
 
 _KEY = re.compile(r"( *)([A-Za-z]+):")
 # Shown as a whole: their keys are those of Kubernetes.
-_WHOLE = ("resources", "podSecurityContext", "securityContext", "dashboard.labels")
+_WHOLE = ("resources", "podSecurityContext", "securityContext", "dashboard.labels", "grafana.alerts.labels")
 _HEAD = """# The chart of SAFE
 
 This chart runs `safe worker` on Kubernetes 1.27 or newer. It needs Helm 3 or 4.

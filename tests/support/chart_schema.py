@@ -24,7 +24,9 @@ _FLAG: Schema = {"type": "boolean"}
 _ANY_OBJECT: Schema = {"type": "object"}
 _ANY_LIST: Schema = {"type": "array"}
 _NAMED: Schema = {"type": "array", "items": {"type": "object", "required": ["name"]}}
+_LINK = _text(pattern="^(https?://.+)?$")
 _TEXTS: Schema = {"type": "object", "additionalProperties": _TEXT}
+_POSITIVE: Schema = {"type": "integer", "minimum": 1}
 _RATIO: Schema = {"type": "number", "minimum": 0, "maximum": 1}
 _SHARE: Schema = {"anyOf": [{"type": "integer", "minimum": 0}, _text(pattern="^(100|[0-9]{1,2})%$")]}
 _TEAM = _object(
@@ -44,6 +46,9 @@ _MONITOR = _object(
     {
         "enabled": _FLAG,
         "interval": _text(pattern="^[0-9]+(ms|s|m)$"),
+        "scrapeTimeout": _text(pattern="^([0-9]+(ms|s|m))?$"),
+        "sampleLimit": {"type": ["integer", "null"], "minimum": 1},
+        "metricRelabelings": _ANY_LIST,
         "labels": _TEXTS,
         "limits": _object({name: {"type": "integer", "minimum": 1} for name in _LIMITS}),
     }
@@ -67,17 +72,19 @@ _VALUES: Mapping[str, Schema] = {
     "autoscaling": _object(
         {
             "by": {"enum": ["", "cpu", "lag"]},
-            "minReplicas": {"type": "integer", "minimum": 1},
-            "maxReplicas": {"type": "integer", "minimum": 1},
-            "cpuPercent": {"type": "integer", "minimum": 1},
-            "lagPerWorker": {"type": "integer", "minimum": 1},
+            "minReplicas": _POSITIVE,
+            "maxReplicas": _POSITIVE,
+            "cpuPercent": _POSITIVE,
+            "lagPerWorker": _POSITIVE,
             "triggerAuthentication": _TEXT,
         }
-    ),
+    )
+    | {"type": ["object", "string"], "if": {"type": "string"}, "then": {"enum": ["cpu", "lag"]}},
     "config": {"$ref": "#/$defs/config"},
     "env": _TEXTS | {"propertyNames": {"not": {"pattern": "^SAFE_V0_"}}},
     "extraEnv": _NAMED,
     "extraEnvFrom": _ANY_LIST,
+    "extraContainers": _NAMED,
     "extraVolumes": _NAMED,
     "extraVolumeMounts": _NAMED,
     "existingSecret": _TEXT,
@@ -99,6 +106,8 @@ _VALUES: Mapping[str, Schema] = {
     "tolerations": _ANY_LIST,
     "affinity": _ANY_OBJECT,
     "priorityClassName": _TEXT,
+    "dnsConfig": _ANY_OBJECT,
+    "dnsPolicy": {"enum": ["", "ClusterFirst", "Default", "ClusterFirstWithHostNet", "None"]},
     "topologySpreadConstraints": _ANY_LIST,
     "podDisruptionBudget": _object({"enabled": _FLAG, "maxUnavailable": _SHARE}),
     "networkPolicy": _object({"enabled": _FLAG, "ingressFrom": _ANY_LIST, "egress": _ANY_LIST}),
@@ -109,12 +118,40 @@ _VALUES: Mapping[str, Schema] = {
         {
             "enabled": _FLAG,
             "labels": _TEXTS,
-            "runbooks": _text(pattern="^(https?://.+)?$"),
+            "annotations": _TEXTS,
+            "runbooks": _LINK,
             "quality": {"type": "array", "items": _TEAM},
             "trafficExpected": _text(minimum=1),
         }
     ),
-    "dashboard": _object({"enabled": _FLAG, "labels": _TEXTS}),
+    "dashboard": _object({"enabled": _FLAG, "namespace": _TEXT, "labels": _TEXTS, "annotations": _TEXTS}),
+    "grafana": _object(
+        {
+            "alerts": _object(
+                {
+                    "enabled": _FLAG,
+                    "datasourceUid": _TEXT,
+                    # `helm --set` makes a string of 0.8.
+                    "floor": {
+                        "type": ["number", "string", "null"],
+                        "minimum": 0,
+                        "maximum": 1,
+                        "pattern": r"^(0(\.[0-9]+)?|1(\.0+)?)$",
+                    },
+                    "batches": _text(minimum=1),
+                    "folder": _text(minimum=1),
+                    "receiver": _TEXT,
+                    "runbooks": _LINK,
+                    "namespace": _TEXT,
+                    "labels": _TEXTS,
+                    "annotations": _TEXTS,
+                }
+            )
+        }
+    ),
+    "kafkaTopics": _object(
+        {"enabled": _FLAG, "cluster": _TEXT, "namespace": _TEXT, "partitions": _POSITIVE, "replicas": _POSITIVE}
+    ),
 }
 
 

@@ -16,8 +16,8 @@ LABELS: Mapping[str, str] = {
     "batch_id": "the batch, as the input names it",
     "concern_id": "the concern; beyond the first 100 of a process, `other`",
     "fingerprint": "`sha256:` and the hash of the scoring rules: thresholds, weights, overrides",
-    "group": "the consumer group (`SAFE_V0_KAFKA_GROUP_ID`), which tells installations apart; of strangers, also the "
-    "aggregator's",
+    "consumer_group": "the consumer group that strangers have: that of the scorers, or that of the aggregators",
+    "group": "the consumer group of the installation (`SAFE_V0_KAFKA_GROUP_ID`)",
     "key": "the key that SAFE reads, such as `summary` or `test_id`; never the key that an event had in its place",
     "label": "`Pass`, `Review` or `Fail`",
     "le": "the upper bound of a bucket, in seconds",
@@ -38,6 +38,10 @@ _INTRODUCTION = """# Metrics
 This page lists what a worker exports at `/metrics`: in Prometheus' text format or in OpenMetrics, and compressed if the
 client accepts that. Nothing else is exported. Counters begin at 0 with each start of a process. The series of a batch
 disappear while its partition changes hands, and when the batch is forgotten.
+
+Every series has the label `group`, also those of the process: installations of SAFE in one namespace differ by it. Let
+no scrape add a target label `group`: Prometheus would rename the exported one to `exported_group`, which no rule reads.
+`cluster` and `namespace` are labels that whoever scrapes adds; the alerts work without them where there is only one.
 
 The column "alerts" names the alerts of `config/alerts-*.yml` that read the metric, directly or through a recording
 rule. The column "panels" names the panels of the dashboard *SAFE* that read it.
@@ -67,7 +71,7 @@ def _name(family: Metric) -> str:
 
 
 def _row(family: Metric) -> str:
-    labels = sorted({label for sample in family.samples for label in sample.labels})
+    labels = sorted({label for sample in family.samples for label in sample.labels} - {"group"})
     names = {sample.name for sample in family.samples} | {family.name}
     cells = (
         f"`{_name(family)}`",
@@ -87,7 +91,7 @@ def _alerts_on(names: set[str]) -> Iterator[str]:
     reached = set(names)
     while more := {rule["record"] for rule in recorded if metrics_in(rule["expr"]) & reached} - reached:
         reached |= more
-    yield from sorted(rule["alert"] for rule in every if "alert" in rule and metrics_in(rule["expr"]) & reached)
+    yield from sorted({rule["alert"] for rule in every if "alert" in rule and metrics_in(rule["expr"]) & reached})
 
 
 def _panels_on(names: set[str]) -> list[str]:

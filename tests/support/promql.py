@@ -14,7 +14,7 @@ from tests.support.prometheus import CONFIG
 RULE_FILES = ("alerts-service.yml", "alerts-quality.yml", "alerts-settings.yml")
 GOLDEN_PAGE = PROJECT / "tests" / "golden" / "monitoring" / "metrics.prom"
 # What Prometheus adds to every series, Kubernetes to some, and Prometheus' own series have.
-COMMON_LABELS = {"job", "instance", "namespace", "alertname", "alertstate"}
+COMMON_LABELS = {"job", "instance", "namespace", "cluster", "alertname", "alertstate"}
 OTHERS_METRICS = {"up", "ALERTS"}
 
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
@@ -41,9 +41,12 @@ def rules(name: str) -> list[Any]:
     return [rule for group in document["groups"] for rule in group["rules"]]
 
 
-def alerts() -> dict[str, Any]:
-    """Return every alert by its name."""
-    return {rule["alert"]: rule for name in RULE_FILES for rule in rules(name) if "alert" in rule}
+def alerts() -> dict[str, list[Any]]:
+    """Return the rules of every alert by its name: one for each severity."""
+    found: dict[str, list[Any]] = {}
+    for rule in (rule for name in RULE_FILES for rule in rules(name) if "alert" in rule):
+        found.setdefault(rule["alert"], []).append(rule)
+    return found
 
 
 def recorded() -> Iterator[Any]:

@@ -38,3 +38,18 @@
 {{- end }}{{ end -}}
 {{- toYaml $alerts.groups -}}
 {{- end }}
+
+{{- /* Grafana's rules, as `safe config alerts --grafana` prints them. */ -}}
+{{- define "safe.grafanaAlerts" -}}
+{{- $text := .Files.Get "files/grafana-alerts.yml" -}}
+{{- with .Values.grafana.alerts -}}
+{{- if not .datasourceUid }}{{ fail "set grafana.alerts.datasourceUid to the uid of Grafana's Prometheus data source: it is the end of the data source's address in Grafana" }}{{ end -}}
+{{- if kindIs "invalid" .floor }}{{ fail "set grafana.alerts.floor to the pass rate below which a batch alerts, such as 0.8: what is good enough, only you know" }}{{ end -}}
+{{- if not .receiver }}{{ $text = regexReplaceAll "(?m)^ *notification_settings: .*\n" $text "" }}{{ end -}}
+{{- $told := dict "@DATASOURCE@" .datasourceUid "@FOLDER@" .folder "@RECEIVER@" .receiver "@BATCHES@" .batches -}}
+{{- range $name, $value := $told }}{{ $text = replace $name (trimSuffix "\"" (trimPrefix "\"" (toRawJson $value))) $text }}{{ end -}}
+{{- $text = replace "@FLOOR@" (toString .floor) $text -}}
+{{- with .runbooks }}{{ $text = replace "runbook_url: docs/" (printf "runbook_url: %s/docs/" (trimSuffix "/" .)) $text }}{{ end -}}
+{{- end -}}
+{{- $text -}}
+{{- end }}

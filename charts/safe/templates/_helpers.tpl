@@ -33,9 +33,31 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- .Values.serviceAccount.name | default (ternary (include "safe.name" .) "default" .Values.serviceAccount.create) }}
 {{- end }}
 
+{{- /* An umbrella's registry stands before a repository that names none; of what else is global, nothing is ignored. */ -}}
 {{- define "safe.image" -}}
+{{- $global := .Values.global | default dict -}}
+{{- range $key, $_ := $global }}{{ if and (hasPrefix "image" $key) (not (has $key (list "imageRegistry" "imagePullSecrets"))) }}{{ fail (printf "global.%s does nothing here: set image, or global.imageRegistry and global.imagePullSecrets" $key) }}{{ end }}{{ end -}}
 {{- with .Values.image }}
 {{- if not .repository }}{{ fail "set image.repository to where your image of SAFE is, such as registry.example.org/safe" }}{{ end }}
+{{- $first := splitList "/" .repository | first -}}
+{{- $named := and (contains "/" .repository) (or (contains "." $first) (contains ":" $first) (eq $first "localhost")) -}}
+{{- with $global.imageRegistry }}
+{{- if and $named (not (hasPrefix (printf "%s/" .) $.Values.image.repository)) }}{{ fail (printf "global.imageRegistry is %s, but image.repository names another registry: %s" . $.Values.image.repository) }}{{ end -}}
+{{- if not $named }}{{ . }}/{{ end }}
+{{- end }}
 {{- .repository }}{{ if .digest }}@{{ .digest }}{{ else }}:{{ .tag | default $.Chart.AppVersion }}{{ end }}
 {{- end }}
+{{- end }}
+
+{{- /* As a list of names; an umbrella may give them as names or as {name: …}. */ -}}
+{{- define "safe.pullSecrets" -}}
+{{- range concat .Values.imagePullSecrets ((.Values.global | default dict).imagePullSecrets | default list) }}
+- name: {{ if kindIs "string" . }}{{ . }}{{ else }}{{ .name }}{{ end }}
+{{- end }}
+{{- end }}
+
+{{- /* The autoscaling that is asked for, also by a single word. */ -}}
+{{- define "safe.autoscaling" -}}
+{{- $defaults := dict "minReplicas" 2 "maxReplicas" 8 "cpuPercent" 70 "lagPerWorker" 10000 "triggerAuthentication" "" -}}
+{{- toYaml (ternary (merge (dict "by" .Values.autoscaling) $defaults) .Values.autoscaling (kindIs "string" .Values.autoscaling)) }}
 {{- end }}

@@ -1,0 +1,48 @@
+"""`safe config alerts`: rules for Prometheus or for Grafana, from an installed package alone."""
+
+import pytest
+
+from consumer.cli.main import main
+from tests.support.kafka_broker import PROJECT
+
+GRAFANA = PROJECT / "config" / "grafana" / "provisioning" / "alerting" / "rules.yml"
+
+
+def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(["config", "alerts", *arguments]) == 0
+    return capsys.readouterr().out
+
+
+def test_grafanas_rules_are_those_of_the_project(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ("--grafana", "--datasource", "prometheus", "--floor", "0.8")
+    assert printed(capsys, *asked) == GRAFANA.read_text(encoding="utf-8")
+
+
+def test_without_grafana_they_are_the_two_files_for_prometheus(capsys: pytest.CaptureFixture[str]) -> None:
+    text = printed(capsys)
+    for name in ("service", "quality"):
+        rules = (PROJECT / "config" / f"alerts-{name}.yml").read_text(encoding="utf-8").partition("\ngroups:\n")[2]
+        assert rules in text
+    assert text.count("\ngroups:\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--grafana", "--floor", "0.8"), "it needs --datasource UID"),
+        (("--grafana", "--datasource", "x"), "it needs --floor, the pass rate"),
+        (("--grafana", "--datasource", "x", "--floor", "80"), "must be less than or equal to 1"),
+    ],
+)
+def test_what_is_missing_or_wrong_is_named(
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], words: str
+) -> None:
+    assert main(["config", "alerts", *arguments]) == 3
+    assert words in capsys.readouterr().err
+
+
+def test_names_and_patterns_are_quoted_where_they_are_put(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ("--grafana", "--datasource", "x", "--floor", "1", "--batches", r'I\d+|a"b', "--folder", 'Q "1"')
+    text = printed(capsys, *asked)
+    assert r'batch_id=~"I\\d+|a\"b"' in text
+    assert r'folder: "Q \"1\""' in text
