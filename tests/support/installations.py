@@ -259,10 +259,10 @@ def firing(alert: str, expected: Iterable[Installation], labels: Sequence[str] =
     return {"expr": question, "eval_time": f"{MINUTES - 5}m", "exp_samples": samples}
 
 
-def write_test(folder: Path, name: str, groups: Any, tests: Sequence[Any]) -> Path:
-    """Write rules and tests of them as two files; JSON is YAML that is read faster."""
+def write_test(folder: Path, name: str, groups: Any, tests: Sequence[Any], *, every: str = "5m") -> Path:
+    """Write rules, evaluated every so often, and tests of them as two files; JSON is YAML that is read faster."""
     (folder / f"{name}.rules.yml").write_text(json.dumps({"groups": groups}), encoding="utf-8")
-    document = {"rule_files": [f"{name}.rules.yml"], "evaluation_interval": "5m", "tests": list(tests)}
+    document = {"rule_files": [f"{name}.rules.yml"], "evaluation_interval": every, "tests": list(tests)}
     file = folder / f"{name}.test.yml"
     file.write_text(json.dumps(document), encoding="utf-8")
     return file
