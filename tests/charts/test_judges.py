@@ -114,7 +114,8 @@ def test_the_operator_knows_every_field_and_takes_every_value(operator: Path) ->
 
 
 def test_a_broken_manifest_of_the_operator_turns_it_red(operator: Path) -> None:
-    monitor, rules = copy.deepcopy(operators("everything"))
+    by_kind = {manifest["kind"]: manifest for manifest in copy.deepcopy(operators("everything"))}
+    monitor, rules = by_kind["PodMonitor"], by_kind["PrometheusRule"]
     monitor["spec"]["podMetricsEndpoints"][0] |= {"scrapeIntervall": "30s", "interval": "30 s"}
     rules["spec"]["groups"][0]["rules"][0]["recrod"] = "x"
     rules["spec"]["groups"][1]["name"] = 1

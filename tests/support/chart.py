@@ -16,7 +16,7 @@ from tests.support.kafka_broker import PROJECT
 CHART = PROJECT / "charts" / "safe"
 TOOLS = PROJECT / ".cache" / "chart-tools" / "bin"
 NAMESPACE = "scoring"
-TOOL_SECONDS = 120.0
+TOOL_SECONDS = 600.0
 OPERATORS_KINDS = ("PodMonitor", "PrometheusRule", "ServiceMonitor", "ScaledObject", "KafkaTopic")
 Json = Any
 Values = Mapping[str, Json]
