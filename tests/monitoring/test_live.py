@@ -192,11 +192,12 @@ def test_a_bad_batch_in_kafka_becomes_a_ticket_that_ends_once_the_batch_is_bette
     how = "as shipped" if AS_SHIPPED else "scrapes, `for` and group wait of 1 s"
     print(f"{told.at - began:.1f} s from publishing a bad batch to its notification ({how})")
     concern = BAD.cases[0].concern_id
-    common = {"job": "safe", "severity": "ticket", "owner": "quality", "concern_id": concern}
+    group = scene.site.installation.group
+    common = {"job": "safe", "group": group, "severity": "ticket", "owner": "quality", "concern_id": concern}
     assert told.labels == {**labels, **common}
     assert told.receiver == "tickets"
     assert told.annotations == {
-        "summary": f"Batch {BAD.batch_id}: pass_ratio is below its floor",
+        "summary": f"Batch {BAD.batch_id}: pass_ratio is below its floor, group {group}",
         "description": f"Its pass_ratio is 0.000 (concern {concern}). "
         "The batch is complete, or has enough cases to judge it by.",
         "runbook_url": RUNBOOKS + "safebatchbelowfloor",
@@ -219,7 +220,8 @@ def test_the_only_worker_that_is_killed_pages(scene: Scene) -> None:
         "firing", within_seconds=PATIENCE_SECONDS, alertname="SafeDown", job="safe"
     )
     print(f"{told.at - began:.1f} s from the end of the worker to the page")
-    assert told.labels == {"alertname": "SafeDown", "severity": "page", "job": "safe"}
+    group = scene.site.installation.group
+    assert told.labels == {"alertname": "SafeDown", "severity": "page", "job": "safe", "group": group}
     assert told.receiver == "pager"
     assert told.annotations["runbook_url"] == RUNBOOKS + "safedown"
     page = json.dumps([dict(each.annotations) for each in scene.watched.received.notices])
