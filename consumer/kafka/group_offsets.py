@@ -51,7 +51,7 @@ from aiokafka.protocol.commit import OffsetCommitRequest
 
 from consumer.errors import Fatal, Transient
 from consumer.kafka.aiokafka_internals import CoordinatorLink
-from consumer.kafka.broker_errors import words_of
+from consumer.kafka.broker_errors import meaning_of, words_of
 from consumer.kafka.failures import FAILURES, translated
 from consumer.kafka.protocol import (
     UNSTABLE_OFFSET_COMMIT,
@@ -229,6 +229,8 @@ class GroupOffsets:
                 topic = error.args[0] if names_topic else self._topic
                 raise translated(error, f"topic {topic}, group {self._group}") from error
             except FAILURES as error:
+                if meaning_of(error).is_permanent:
+                    raise translated(error, f"topic {self._topic}, group {self._group}") from error
                 if time.monotonic() > deadline:
                     raise Transient(
                         f"no coordinator of group {self._group} can prove that it knows the latest offsets "
