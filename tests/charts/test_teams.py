@@ -180,7 +180,12 @@ def test_bounds_that_contradict_each_other_are_refused() -> None:
 
 def test_a_fence_lets_in_whom_it_names_and_out_to_anywhere_unless_told() -> None:
     assert changed(networkPolicy={"enabled": True}).one("NetworkPolicy")["spec"] == {
-        "podSelector": {"matchLabels": rendered(SETS["defaults"]).one("Deployment")["spec"]["selector"]["matchLabels"]},
+        "podSelector": {
+            "matchLabels": {"app.kubernetes.io/instance": "safe"},
+            "matchExpressions": [  # of the workers, and of the pod of `helm test`
+                {"key": "app.kubernetes.io/name", "operator": "In", "values": ["safe", "safe-test"]}
+            ],
+        },
         "policyTypes": ["Ingress"],
         "ingress": [{"ports": [{"port": "http", "protocol": "TCP"}]}],
     }

@@ -1,6 +1,7 @@
 """The dashboard as a file: Grafana can read it, every query parses and asks only for what there is."""
 
 import re
+import shlex
 import shutil
 from collections.abc import Iterable
 from itertools import combinations
@@ -8,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 import yaml
 
+from consumer.cli.main import app
 from tests.support.dashboard import CHOSEN, DASHBOARD, Query, dashboard, panels, queries
 from tests.support.prometheus import CONFIG, run
 from tests.support.promql import GOLDEN_PAGE, OTHERS_METRICS, known_labels, known_metrics, labels_in, metrics_in
@@ -18,7 +21,7 @@ PROVISIONING = CONFIG / "grafana" / "provisioning"
 QUERIES = list(queries())
 COLUMNS = 24
 # Grafana's names of the units that we use.
-UNITS = {"percentunit", "short", "none", "s", "cps"}
+UNITS = {"bytes", "percentunit", "short", "none", "s", "cps"}
 TYPES = {"stat", "timeseries", "bargauge", "table"}
 DATA_SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 
@@ -65,15 +68,16 @@ def test_what_is_shown_of_batches_is_shown_of_those_chosen(query: Query) -> None
 
 @pytest.mark.parametrize("query", QUERIES, ids=lambda query: f"{query.panel} {query.ref}")
 def test_whatever_is_shown_is_of_the_chosen_namespace_and_workers(query: Query) -> None:
-    read = re.findall(r"\b(?:safe_\w+|ALERTS)\b", query.expression)
-    assert query.expression.count('namespace=~"$namespace') == len(read)
+    read = re.findall(r"\b(?:safe_\w+|process_\w+|ALERTS)\b", query.expression)
+    assert query.expression.count('cluster=~"$cluster", namespace=~"$namespace') == len(read)
     of_workers = [name for name in read if name != "ALERTS"]
+    assert query.expression.count('group=~"$group"') == len(of_workers)
     assert query.expression.count('job=~"$job", instance=~"$instance"') == len(of_workers)
 
 
 @pytest.mark.parametrize("query", QUERIES, ids=lambda query: f"{query.panel} {query.ref}")
-def test_batches_of_one_name_in_two_namespaces_are_two(query: Query) -> None:
-    assert re.findall(r"(?<!namespace, )concern_id, batch_id(?=[,)])", query.expression) == []
+def test_batches_of_one_name_in_two_installations_are_two(query: Query) -> None:
+    assert re.findall(r"(?<!cluster, namespace, group, )concern_id, batch_id(?=[,)])", query.expression) == []
 
 
 def test_every_metric_of_a_worker_is_somewhere_on_the_dashboard() -> None:
@@ -130,7 +134,9 @@ def test_panels_have_ids_and_places_of_their_own() -> None:
 
 def test_installations_workers_concerns_and_batches_can_be_chosen() -> None:
     variables = {variable["name"]: variable for variable in dashboard()["templating"]["list"]}
-    assert list(variables) == ["datasource", "namespace", "group", "job", "instance", "concern", "batch"]
+    assert list(variables) == [
+        "datasource", "cluster", "namespace", "group", "job", "instance", "concern", "batch",
+    ]  # fmt: skip
     assert variables["datasource"]["query"] == "prometheus"
     assert [f"${name}" for name in variables if name != "datasource"] == list(CHOSEN)
     for name in [name for name in variables if name != "datasource"]:
@@ -140,10 +146,32 @@ def test_installations_workers_concerns_and_batches_can_be_chosen() -> None:
         assert variables[name]["multi"]
         assert variables[name]["includeAll"]
         assert variables[name]["datasource"] == DATA_SOURCE
-    # A group has no label of its own on other metrics: it is its workers that are chosen with it, so all of them are
-    # listed, and not written as .*
-    assert 'group=~"$group"' in variables["instance"]["query"]["query"]
-    assert "allValue" not in variables["instance"]
+    # Where a label is absent, all are shown.
+    assert [variables[name]["allValue"] for name in ("cluster", "namespace", "group")] == [".*"] * 3
+
+
+def test_from_an_alert_a_link_leads_to_its_batch_and_there_are_the_commands_for_it() -> None:
+    by_title = {panel["title"]: panel for panel in dashboard()["panels"]}
+    variables = {variable["name"] for variable in dashboard()["templating"]["list"]}
+    for title in ("Batches with alerts", "Worst batches"):
+        panel = by_title[title]
+        [link] = [
+            each["value"][0]["url"]
+            for override in panel["fieldConfig"]["overrides"]
+            for each in override["properties"]
+            if each["id"] == "links"
+        ]
+        assert set(re.findall(r"var-(\w+)=", link)) <= variables
+        columns = set(panel["transformations"][-1]["options"]["renameByName"].values())
+        assert set(re.findall(r"__data\.fields\.(\w+)", link)) <= columns
+    text = by_title["Explain a batch"]["options"]["content"]
+    [copy, explain] = re.findall(r"```\n(.*?)\n```", text, re.DOTALL)
+    assert "kafka-console-consumer.sh" in copy
+    assert "'${batch:raw}.jsonl'" in copy
+    program, command, *words = shlex.split(explain)
+    assert (program, command) == ("safe", "explain")
+    commands: Any = typer.main.get_command(app)
+    commands.commands[command].make_context(command, words)  # fails unless these are options that it has
 
 
 def test_the_alerts_that_fire_are_listed() -> None:

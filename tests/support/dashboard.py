@@ -8,7 +8,7 @@ from tests.support.prometheus import CONFIG
 
 DASHBOARD = CONFIG / "grafana" / "dashboards" / "safe.json"
 # As Grafana fills them in where everything is chosen; ranges as long as a test has run.
-CHOSEN = ("$namespace", "$group", "$job", "$instance", "$concern", "$batch")
+CHOSEN = ("$cluster", "$namespace", "$group", "$job", "$instance", "$concern", "$batch")
 VARIABLES = dict.fromkeys(CHOSEN, ".*") | {"$__rate_interval": "5m", "$__range": "1h"}
 
 
@@ -34,8 +34,8 @@ def dashboard() -> Any:
 
 
 def panels() -> list[Any]:
-    """Return every panel that asks for something, without the rows between them and the list of alerts."""
-    return [panel for panel in dashboard()["panels"] if panel["type"] not in {"row", "alertlist"}]
+    """Return every panel that asks for something, without rows, text and the list of alerts."""
+    return [panel for panel in dashboard()["panels"] if panel["type"] not in {"row", "text", "alertlist"}]
 
 
 def queries() -> Iterator[Query]:

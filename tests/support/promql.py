@@ -15,12 +15,14 @@ RULE_FILES = ("alerts-service.yml", "alerts-quality.yml", "alerts-settings.yml")
 GOLDEN_PAGE = PROJECT / "tests" / "golden" / "monitoring" / "metrics.prom"
 # What Prometheus adds to every series, Kubernetes to some, and Prometheus' own series have.
 COMMON_LABELS = {"job", "instance", "namespace", "cluster", "alertname", "alertstate"}
-OTHERS_METRICS = {"up", "ALERTS"}
+OTHERS_METRICS = {
+    "up", "ALERTS", "process_resident_memory_bytes", "process_cpu_seconds_total", "process_start_time_seconds",
+}  # fmt: skip
 
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _GROUPING = re.compile(r"\b(?:by|on|group_left|group_right|without|ignoring) \(([^)]*)\)")
 _MATCHER = re.compile(r"(\w+)\s*(?:=~|!~|!=|=)\s*(?=@)")
-_METRIC = re.compile(r"\b(?:safe[_:][\w:]+|up|ALERTS)\b")
+_METRIC = re.compile(r"\b(?:safe[_:][\w:]+|process_\w+|up|ALERTS)\b")
 
 
 def metrics_in(expression: str) -> set[str]:
