@@ -50,7 +50,9 @@ def scene(watchers: None, outside: Outside, tmp_path_factory: pytest.TempPathFac
     """Everything that these tests look at, in the order in which they stand here."""
     folder = tmp_path_factory.mktemp("live")
     cases = write_batches(folder / "cases", (GOOD, HALF, BAD))
-    site = Site.build(outside, folder, cases, partitions=2, settings={"SAFE_V0_LENIENT": "true"})
+    site = Site.build(
+        outside, folder, cases, partitions=2, settings={"SAFE_V0_LENIENT": "true", "SAFE_V0_UNSUPPORTED": "true"}
+    )
     (cases / "torn.json").write_text('{"test_cases": [', encoding="utf-8")
     with (
         site.worker() as worker,
