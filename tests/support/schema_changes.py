@@ -80,7 +80,10 @@ def _of_types(given: Schema, rules: Schema, path: str) -> Iterator[str]:
 
 def _of_forms(given: Schema, rules: Schema, path: str) -> Iterator[str]:
     for keyword, fits in _BOUNDS.items():
-        if keyword in rules and not (keyword in given and fits(given[keyword], rules[keyword])):
+        # What stays below a bound does not pass it.
+        strict = given.get("exclusive" + keyword[0].upper() + keyword[1:])
+        bound = given.get(keyword, strict)
+        if keyword in rules and not (bound is not None and fits(bound, rules[keyword])):
             yield f"{path} may pass the {keyword} {rules[keyword]}"
     for keyword in _FORMS:
         if keyword in rules and given.get(keyword) != rules[keyword]:
