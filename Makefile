@@ -97,7 +97,7 @@ release: $(VENV)/.dev $(UV) ## wheel, chart, list of what the image contains, an
 
 lock: $(UV) ## update the lock files
 	$(LOCK) pyproject.toml --group build --extra demo -o requirements.lock
-	$(LOCK) pyproject.toml --group build --extra demo --extra opentelemetry --group dev -o requirements-dev.lock
+	$(LOCK) pyproject.toml --group build --extra demo --extra judge --extra opentelemetry --group dev -o requirements-dev.lock
 	$(LOCK) pyproject.toml --group build --extra opentelemetry --constraints requirements-dev.lock -o requirements-image.lock
 	echo uv | $(LOCK) - -o requirements-uv.lock
 	$(LOCK) tests/charts/tools.in -o tests/charts/tools.lock

@@ -57,6 +57,16 @@ class Bar:
         if self._progress is not None:
             self._progress.advance(self._task, steps)
 
+    @property
+    def is_seen(self) -> bool:
+        """Whether anybody sees it."""
+        return self._progress is not None and not self._progress.disable
+
+    def says(self, text: str) -> None:
+        """Show another text beside it."""
+        if self._progress is not None:
+            self._progress.update(self._task, description=text)
+
     def begins(self, text: str, total: int, characters: int = 0) -> None:
         """Begin again at zero with other work; if it is long and nobody sees the bar, say so in a line."""
         if self._progress is None:

@@ -11,7 +11,14 @@ from functools import cache, partial
 
 import typer
 
-from consumer.cli import dead_letter_commands, kafka_commands, offline_commands, offset_commands, reference_commands
+from consumer.cli import (
+    dead_letter_commands,
+    judge_commands,
+    kafka_commands,
+    offline_commands,
+    offset_commands,
+    reference_commands,
+)
 from consumer.cli.app import app
 from consumer.errors import SafeError
 from consumer.exit_codes import EXIT_BROKEN_PIPE, EXIT_ERROR, EXIT_INTERRUPTED, EXIT_OK
@@ -19,6 +26,7 @@ from consumer.exit_codes import EXIT_BROKEN_PIPE, EXIT_ERROR, EXIT_INTERRUPTED, 
 __all__ = [
     "app",
     "dead_letter_commands",
+    "judge_commands",
     "kafka_commands",
     "main",
     "offline_commands",

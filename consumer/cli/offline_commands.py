@@ -27,6 +27,7 @@ def score_(
     verbose: options.Verbose = False,
     explain: options.Explained = False,
     include_text: options.ScoreIncludesText = False,
+    opinions: options.Opinions = None,
     on_duplicate: options.OnDuplicateOption = None,
     allow_empty: options.AllowEmpty = False,
     min_pass_rate: options.MinPassRate = None,
@@ -71,12 +72,13 @@ def score_(
         format=format_,
         on_duplicate=on_duplicate,
         gate=Gate.asked(min_pass_rate, fail_on, confidence, conditions((*at_most, min_mean, min_pass_rate_of))),
-        explain=("with text" if include_text else "without text") if explain or include_text else None,
+        explain=("with text" if include_text else "without text") if explain or include_text or opinions else None,
         verbose=verbose,
         force=force,
         allow_empty=allow_empty,
         config_file=config_file,
         bom=bom,
+        opinions=opinions,
     )  # fmt: skip
     return score_command(loaded.settings, loaded.policy, request)
 
@@ -136,6 +138,7 @@ def explain(
     include_text: options.ExplainIncludesText = False,
     output_says: options.OutputSays = None,
     narrative_says: options.NarrativeSays = None,
+    opinions: options.Opinions = None,
     verbose: options.EveryTerm = False,
     test_dir: options.TestDir = None,
     concern: options.AnyConcern = None,
@@ -192,6 +195,7 @@ def explain(
         on_duplicate=on_duplicate,
         format=format_, verbose=verbose, include_text=include_text, bom=bom,
         answers=AnswerFilter(output_says or (), narrative_says or ()),
+        opinions=opinions,
     )  # fmt: skip
     return explain_tests(loaded.policy, request)
 
@@ -209,6 +213,7 @@ def triage(
     include_text: options.TriageIncludesText = False,
     output_says: options.OutputSays = None,
     narrative_says: options.NarrativeSays = None,
+    opinions: options.Opinions = None,
     on_duplicate: options.OnDuplicateOption = None,
     force: options.Force = False,
     config_file: options.ConfigFile = None,
@@ -228,13 +233,16 @@ def triage(
       safe triage -i run.json -t ./test-cases
       safe triage -i run.json -t ./test-cases --write-cases ./better-cases -o triage.html
     """
+    from consumer.judging.opinions import read_opinions
     from consumer.offline.answers import AnswerFilter
     from consumer.offline.triage import TriageRequest
     from consumer.offline.triage_command import triage_command
 
     loaded = load(config=config_file)
     answers = AnswerFilter(output_says or (), narrative_says or ())
-    request = TriageRequest(test_folder(test_dir, loaded), batch, concern, on_duplicate, include_text, answers)
+    request = TriageRequest(
+        test_folder(test_dir, loaded), batch, concern, on_duplicate, include_text, answers, read_opinions(opinions)
+    )
     return triage_command(loaded.policy, request, outputs, format_, output or [], write_cases, force=force)
 
 
@@ -252,6 +260,7 @@ def review(
     ] = None,
     output_says: options.OutputSays = None,
     narrative_says: options.NarrativeSays = None,
+    opinions: options.Opinions = None,
     on_duplicate: options.OnDuplicateOption = None,
     config_file: options.ConfigFile = None,
 ) -> int:
@@ -267,13 +276,17 @@ def review(
     \b
       safe review -i run.json -t ./test-cases
     """
+    from consumer.judging.opinions import read_opinions
     from consumer.offline.answers import AnswerFilter
     from consumer.offline.review_command import review_command
     from consumer.offline.triage import TriageRequest
 
     loaded = load(config=config_file)
     answers = AnswerFilter(output_says or (), narrative_says or ())
-    request = TriageRequest(test_folder(test_dir, loaded), batch, concern, on_duplicate, answers=answers)
+    request = TriageRequest(
+        test_folder(test_dir, loaded), batch, concern, on_duplicate,
+        answers=answers, opinions=read_opinions(opinions),
+    )  # fmt: skip
     return review_command(loaded.policy, request, outputs, by=by, port=port)
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, get_args
 import typer
 from typing_extensions import override
 
-from consumer.cli.missing_libraries import NoKafkaClient, is_missing
+from consumer.cli.missing_libraries import missing_library
 from consumer.dead_letter_reasons import REASONS
 
 Role = Literal["scorer", "aggregator", "all"]
@@ -222,7 +222,7 @@ OnDuplicateOption = Annotated[
 class Once(typer.core.TyperCommand):
     """A command that refuses an option given twice, rather than ignore one of two gates or folders.
 
-    Commands import what they need when they run: if the Kafka client is missing, this is where the user hears of it.
+    Commands import what they need when they run: if a library is missing, this is where the user hears of it.
     """
 
     def __init__(self, *arguments: Any, **named: Any) -> None:  # noqa: ANN401 (whatever typer passes)
@@ -245,9 +245,10 @@ class Once(typer.core.TyperCommand):
         try:
             return super().invoke(ctx)
         except ModuleNotFoundError as error:
-            if not is_missing(error):
+            missing = missing_library(error, ctx.command_path)
+            if missing is None:
                 raise
-            raise NoKafkaClient(ctx.command_path) from error
+            raise missing from error
 
 
 class Comparing(Once):
@@ -327,6 +328,10 @@ ByteOrderMark = Annotated[
     bool, typer.Option("--bom", help="Begin CSV with a byte order mark: Excel needs it to read letters beyond ASCII.")
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace existing files even if SAFE did not write them.")]
+
+Opinions = Annotated[
+    Path | None, typer.Option(metavar="PATH", help="Show the opinions of a model, as safe judge wrote them.")
+]
 
 # --- the options of `offsets`
 

@@ -18,6 +18,7 @@ from consumer.errors import ConfigurationError, Fatal, Transient
 from consumer.exit_codes import EXIT_OK
 from consumer.files.batches import Batches, all_narratives_of, batch_names, usable_batches
 from consumer.files.outputs import OnDuplicate, open_all, readable
+from consumer.judging.opinions import read_opinions, with_opinions
 from consumer.offline.answers import ANY_ANSWER, AnswerFilter, wordings
 from consumer.offline.decisions import Decisions
 from consumer.offline.explanations import NO_EXPECTATIONS
@@ -75,6 +76,7 @@ class ExplainRequest:
     include_text: bool = False
     bom: bool = False
     answers: AnswerFilter = ANY_ANSWER
+    opinions: Path | None = None
 
 
 # --- from files -------------------------------------------------------------------------------------------------------
@@ -87,6 +89,7 @@ def explain_tests(policy: Policy, request: ExplainRequest) -> int:
     shows_text = request.format == "console" or request.include_text
     runs: list[ScoredRun] = []
     whole: list[ExplainedCase] = []
+    opinions = read_opinions(request.opinions)
     decisions = Decisions.to_show(request.test_dir)
     with progress_bar(message_console(), "reading", None) as bar:
         for selection in _selections(request):
@@ -95,6 +98,7 @@ def explain_tests(policy: Policy, request: ExplainRequest) -> int:
                 explain="with text" if shows_text else "without text", explained_labels=labels,
                 decisions=decisions, bar=bar,
             )  # fmt: skip
+            run = with_opinions(run, opinions)
             runs.append(request.answers.narrowed(run))
             whole.extend(_explained(run))
             print_message(*remarks)

@@ -8,7 +8,7 @@ from typing import Any, Final
 from consumer.offline.decisions import NO_DECISIONS
 from consumer.offline.many_diagnoses import Question, diagnoses
 from consumer.offline.pages.quotes import evidence_text, text_of
-from consumer.offline.scored_run import Explanation, ScoredRun
+from consumer.offline.scored_run import Explanation, OpinionAbout, ScoredRun, ShownOpinion
 from consumer.terminal import Bar
 from safe_core import Expectations
 from safe_core.ceiling import NarratedCase, ceiling
@@ -77,6 +77,28 @@ def counts_by_answer(misses: Collection[Miss]) -> dict[str, dict[str, int]]:
         "miss_output_says": {each: output[each] for each in OUTPUT_SAYS},
         "miss_narrative_says": {each: narrative[each] for each in NARRATIVE_SAYS},
     }
+
+
+_OPINED: Final = {
+    "misses": "miss",
+    "doubtful": "doubtful_hit",
+    "near_violations": "near_violation",
+    "unsupported": "unsupported_value",
+}
+"""The lists of a result whose entries a model may have an opinion on, and the kind of that opinion."""
+
+
+def with_opinions(result: Mapping[str, Any], opinions: Mapping[OpinionAbout, ShownOpinion]) -> dict[str, Any]:
+    """Give a result with the opinion beside each of its entries that there is one on."""
+
+    def noted(kind: str, entry: Mapping[str, Any]) -> Mapping[str, Any]:
+        start = entry["start"] if kind == "unsupported_value" else -1
+        criterion = "AH" if kind == "near_violation" else entry.get("criterion")
+        opinion = opinions.get((kind, criterion, entry.get("term", entry.get("text")), start))
+        return entry if opinion is None else {**entry, "opinion": opinion.document}
+
+    listed = {name: [noted(kind, each) for each in result.get(name) or ()] for name, kind in _OPINED.items()}
+    return {**result, **{name: entries for name, entries in listed.items() if entries}}
 
 
 def misses_documents(explanation: Explanation, *, include_text: bool) -> list[dict[str, Any]]:

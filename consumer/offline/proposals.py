@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from consumer.files.term_edits import Replacement
 from consumer.offline.pages.quotes import text_of
-from consumer.offline.scored_run import CaseLine, Explanation
+from consumer.offline.scored_run import CaseLine, Explanation, ShownOpinion
 from consumer.text import quoted
 from safe_core import Criterion, Expectations, Label, prepare, score
 from safe_core.ceiling import NarratedCase
@@ -125,6 +125,10 @@ class ProposedCase:
     def decided(self, proposal: Proposal) -> str:
         """Say what people decided about a proposal's term; nothing if they did not. No words of outputs are quoted."""
         return self._explanation.decisions.of_term(proposal.criterion, proposal.term, shows_text=False)
+
+    def opinion(self, proposal: Proposal) -> ShownOpinion | None:
+        """Give a model's opinion on the miss that a proposal is about; None if there is none."""
+        return self._explanation.opinions.get(("miss", *proposal.key, -1))
 
     def replacement(self, proposal: Proposal) -> Replacement:
         """Give what a proposal puts in the place of its term, as the test case has it."""

@@ -25,8 +25,8 @@ from consumer.offline.decisions import (
     withdraw_case,
     withdraw_term,
 )
-from consumer.offline.review_cases import ReviewedCase, ScoredCase
-from consumer.offline.scored_run import RANKS, labels_of
+from consumer.offline.review_cases import Item, ReviewedCase, ScoredCase
+from consumer.offline.scored_run import RANKS, ShownOpinion, labels_of
 from consumer.offline.scoring import scored_unread
 from consumer.offline.selection import selections
 from consumer.offline.triage import Told, TriageRequest
@@ -97,7 +97,7 @@ class Review:
         self._read = load_batches(self.folder).all
         before = {_order(case): case for case in self.cases}
         with progress_bar(message_console(), "reading", None) as bar:
-            cases = [ReviewedCase(each, lambda: self._decisions) for each in self._scored(bar)]
+            cases = [ReviewedCase(each, lambda: self._decisions, self._request.opinions) for each in self._scored(bar)]
         self.cases = sorted(cases, key=_order)
         for case in self.cases:
             case.note_as(before.get(_order(case)))
@@ -162,6 +162,11 @@ class Review:
             for case in self.cases
         ]
         return trust(self._decisions.terms.values(), cases)
+
+    @property
+    def differing(self) -> list[tuple[int, ReviewedCase, Item, ShownOpinion]]:
+        """The decided terms on which a calibrated model differs, each with the number of its case."""
+        return [(number, case, *each) for number, case in enumerate(self.cases) for each in case.differing]
 
     # --- decisions ----------------------------------------------------------------------------------------------------
 

@@ -1,18 +1,21 @@
 """A case of `safe review`: its scores at once, its explanation when it is asked for, what was decided each time."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Final, NamedTuple, get_args
 
 from consumer.files.term_edits import Accepting, Replacement
+from consumer.judging.calibration import answer_of_decision
+from consumer.judging.opinions import Opinions
+from consumer.judging.questions import OpinionKind
 from consumer.offline.answers import AnswerFilter
 from consumer.offline.decisions import CaseDecision, Choice, Decisions, TermDecision
 from consumer.offline.many_diagnoses import Question
 from consumer.offline.pages.miss_wording import IN_WORDS, ExplainedTerm, explained_terms
 from consumer.offline.pages.quotes import SideBySide, side_by_side, text_of
 from consumer.offline.proposals import Proposal, ProposedCase
-from consumer.offline.scored_run import CaseLine, Explanation
+from consumer.offline.scored_run import CaseLine, Explanation, OpinionAbout, ShownOpinion
 from consumer.offline.scoring import judged_texts
 from consumer.text import quoted
 from safe_core import Criterion, Expectations, Output
@@ -82,6 +85,13 @@ class Item:
         return self.decision is not None and self.decision.decides
 
     @property
+    def opinion_kind(self) -> OpinionKind:
+        """What a model is asked about it."""
+        if self.explained.verdict is not None:
+            return "miss"
+        return "doubtful_hit" if self.explained.is_doubtful else "near_violation"
+
+    @property
     def heading(self) -> str:
         """What it is: who must act, as the proposal says it where there is one."""
         if self.explained.how in {"used", "near"}:
@@ -121,9 +131,12 @@ def paraphrase_of(miss: Miss | None, output: Output) -> str:
 class ReviewedCase:
     """A case as the page shows it; it is explained when that is first asked for, unless it was before."""
 
-    def __init__(self, scored: ScoredCase, decisions: Callable[[], Decisions]) -> None:
+    def __init__(
+        self, scored: ScoredCase, decisions: Callable[[], Decisions], opinions: Opinions | None = None
+    ) -> None:
         self.scored = scored
         self._decisions = decisions
+        self._file = opinions
         self._known: ExplainedCase | None = None
 
     @property
@@ -209,7 +222,28 @@ class ReviewedCase:
         own = item.decision.replacement if told and item.decision.choice == "edited" else ()
         foreign = [quoted(term) for term in own if normalise(term) not in told]
         warning = f"; not in the narrative: {', '.join(foreign)}" if foreign else ""
-        return item.decision.in_words() + warning
+        opinion = self.opinion_on(item)
+        return item.decision.in_words() + warning + (f"; opinion: {opinion.words}" if opinion else "")
+
+    def opinion_on(self, item: Item) -> ShownOpinion | None:
+        """Give a model's opinion on an item that a person has decided; None before, so that it sways nobody."""
+        if self._file is None or not item.is_decided:
+            return None
+        return self._opinions.get((item.opinion_kind, item.criterion, item.term, -1))
+
+    @property
+    def differing(self) -> Iterator[tuple[Item, ShownOpinion]]:
+        """Give the items on which a calibrated opinion differs from what a person decided."""
+        for item in self.items if self._file is not None and self.is_explained else ():
+            opinion = self.opinion_on(item)
+            if opinion is not None and item.decision is not None and opinion.document["standing"] == "calibrated":
+                person = answer_of_decision(item.opinion_kind, item.decision)
+                if person is not None and opinion.document["answer"] not in {person, "no_opinion"}:
+                    yield item, opinion
+
+    @cached_property
+    def _opinions(self) -> Mapping[OpinionAbout, ShownOpinion]:
+        return {} if self._file is None else self._file.on(self.line, self._explanation)
 
     # --- what decisions change ----------------------------------------------------------------------------------------
 

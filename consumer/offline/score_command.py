@@ -10,6 +10,7 @@ from consumer.exit_codes import CODE_OF_GATE, CODE_OF_LABEL
 from consumer.files.batches import batch_names
 from consumer.files.json_text import json_text
 from consumer.files.outputs import OnDuplicate, OutputFile, open_outputs, output_files
+from consumer.judging.opinions import read_opinions, with_opinions
 from consumer.offline.decisions import Decisions
 from consumer.offline.destinations import (
     Destination,
@@ -61,6 +62,7 @@ class ScoreRequest:
     allow_empty: bool
     config_file: Path | None
     bom: bool = False
+    opinions: Path | None = None
 
 
 def score_command(settings: Settings, policy: Policy, request: ScoreRequest) -> int:
@@ -80,6 +82,7 @@ def score_command(settings: Settings, policy: Policy, request: ScoreRequest) -> 
         print_message(needs)
     shows_decisions = any(each.format == "html" for each in asked)
     decisions = Decisions.to_show(request.test_dir) if shows_decisions else None
+    opinions = read_opinions(request.opinions)
     with _progress(files) as bar:
         run, remarks = score_files(
             selection,
@@ -92,6 +95,7 @@ def score_command(settings: Settings, policy: Policy, request: ScoreRequest) -> 
             decisions=decisions,
             bar=bar,
         )
+    run = with_opinions(run, opinions)
     unneeded = unneeded_mark([each.format for each in asked], bom=request.bom)
     print_message(*remarks, *_without_text(run, asked), *unneeded)
     passed = None

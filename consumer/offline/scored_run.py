@@ -6,7 +6,7 @@ Every format is made from this alone, so that all of them say the same.
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from consumer.offline.decisions import NO_DECISIONS, CaseDecisions
 from safe_core import (
@@ -166,18 +166,30 @@ class Judged:
         return f"review {self.threshold.review}" if self.label == "Fail" else f"pass {self.threshold.pass_}"
 
 
+OpinionAbout = tuple[str, str | None, str, int]
+"""What an opinion is about: its kind, the criterion, the term or value, and where a value begins (-1 for a term)."""
+
+
+class ShownOpinion(NamedTuple):
+    """An opinion of a model, as pages say it, and as JSON has it (contract.md, "Opinions")."""
+
+    words: str
+    document: Mapping[str, str]
+
+
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """Why one case scored as it did; `output` is what was scored, to be shown only where ScoredRun.shows_text.
 
     `narrative` is what the prompt was told, None where the test case does not say; `decisions` are what people decided
-    about the case while its narrative was the same.
+    about the case while its narrative was the same, and `opinions` those of a model, where they are asked for.
     """
 
     diagnosis: Diagnosis
     output: Output
     narrative: str | None = None
     decisions: CaseDecisions = NO_DECISIONS
+    opinions: Mapping[OpinionAbout, ShownOpinion] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

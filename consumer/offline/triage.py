@@ -10,10 +10,11 @@ from typing import Any, Final
 from consumer.files.batches import LoadedBatch, batch_names, chosen, narratives_of, no_batch, usable_batches
 from consumer.files.outputs import OnDuplicate, OutputFile
 from consumer.files.term_edits import EditedCase, Replacement
+from consumer.judging.opinions import Opinions, with_opinions
 from consumer.offline.answers import ANY_ANSWER, AnswerFilter
 from consumer.offline.decisions import Decisions
 from consumer.offline.proposals import Proposal, ProposedCase
-from consumer.offline.scored_run import RANKS, CaseLine, ScoredRun, labels_of
+from consumer.offline.scored_run import RANKS, CaseLine, ScoredRun, ShownOpinion, labels_of
 from consumer.offline.scoring import score_files
 from consumer.offline.selection import Selection, selections
 from consumer.terminal import NO_BAR, Bar
@@ -29,7 +30,8 @@ STEPS: Final[tuple[Verdict, ...]] = ("term", "prompt", "output")
 class TriageRequest:
     """Which outputs are triaged against which test cases, as `safe score` selects them; no concern is all of them.
 
-    With `include_text`, pages quote outputs (contract.md, "Confidentiality"); `answers` choose among the missed terms.
+    With `include_text`, pages quote outputs (contract.md, "Confidentiality"); `answers` choose among the missed terms,
+    `opinions` stand beside them.
     """
 
     test_dir: Path
@@ -38,6 +40,7 @@ class TriageRequest:
     on_duplicate: OnDuplicate | None = None
     include_text: bool = False
     answers: AnswerFilter = ANY_ANSWER
+    opinions: Opinions | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,11 @@ class Priced:
     def decided(self) -> str:
         """What people decided about it, in words."""
         return self.case.decided(self.proposal)
+
+    @property
+    def opinion(self) -> ShownOpinion | None:
+        """What a model thinks of the miss."""
+        return self.case.opinion(self.proposal)
 
     def document(self, *, include_text: bool = False) -> dict[str, Any]:
         """Give its entry in the JSON."""
@@ -73,6 +81,7 @@ class Priced:
             "cases_gained": {"alone": int(self.gains_alone), "in_order": int(self.gains_in_order)},
             "evidence": proposal.evidence(),
             "decided": self.decided or None,
+            **({} if self.opinion is None else {"opinion": self.opinion.document}),
         } | ({"text": text} if include_text else {})
 
 
@@ -205,7 +214,7 @@ def triage(
             selection, files, policy, generated_at="", on_duplicate=request.on_duplicate, explain="with text",
             decisions=decisions, bar=bar,
         )  # fmt: skip
-        runs.append((selection, request.answers.narrowed(run)))
+        runs.append((selection, request.answers.narrowed(with_opinions(run, request.opinions))))
         remarks.extend(more)
     told = Told(usable_batches(request.test_dir, names))
     narratives = [each.narrative or "" for _, run in runs for each in (run.explanations or {}).values()]

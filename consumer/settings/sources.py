@@ -131,6 +131,24 @@ def surroundings(environ: Mapping[str, str] | None = None) -> Surroundings:
     return Surroundings(int(moment) if moment else None, github_actions, Path(summary) if summary else None)
 
 
+_LEADING_ELSEWHERE = frozenset(
+    ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "OPENAI_BASE_URL", "OPENAI_API_BASE", "AZURE_OPENAI_ENDPOINT")
+)
+
+
+def model_key(name: str) -> str:
+    """Give the key of a model's endpoint, from a variable of its client; raises ConfigurationError if there is none."""
+    key = os.environ.get(name, "").strip()
+    if not key:
+        raise ConfigurationError(f"{name} is not set; an endpoint that wants no key takes any, such as {name}=none")
+    return key
+
+
+def leading_elsewhere() -> list[str]:
+    """Name the variables that are set and would lead what is sent to a model through or to another host."""
+    return sorted(name for name in os.environ if name.upper() in _LEADING_ELSEWHERE)
+
+
 def debug_is_asked_for(environ: Mapping[str, str] | None = None) -> bool:
     """Tell whether SAFE_V0_LOG_LEVEL asks for debug; answers even where the settings cannot be read."""
     variables = os.environ if environ is None else environ

@@ -81,6 +81,7 @@ LAYERS: list[set[str]] = [
     {
         "consumer.worker",
         "consumer.offline",
+        "consumer.judging",
         "consumer.dead_letters",
         "consumer.offsets",
         "consumer.demo",

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
-from consumer.offline.explanations import counts_by_answer, counts_by_verdict, misses_documents
+from consumer.offline.explanations import counts_by_answer, counts_by_verdict, misses_documents, with_opinions
 from consumer.offline.pages.console_layout import BOLD, LABEL_STYLES, RED, Layout, Line, section
 from consumer.offline.pages.csv_tables import MISS_COLUMNS, NEAREST, beside_terms, cell, csv_text, evidence_in_words
 from consumer.offline.pages.markdown_parts import literal
@@ -48,7 +48,7 @@ from consumer.text import printable, quoted
 from safe_core import Criterion
 from safe_core.diagnosis import doubtful_document
 from safe_core.near_violations import near_document
-from safe_core.unsupported import unsupported_document
+from safe_core.unsupported import Unsupported, unsupported_document
 
 _LONGEST_FAILURE: Final = 500
 
@@ -106,7 +106,7 @@ def _in_short(case: CaseLine, explanation: Explanation, layout: Layout) -> Itera
         for each in group.terms:
             if each.is_remarkable:
                 yield from _term_in_short(each, layout)
-    yield from _unsupported(case, layout)
+    yield from _unsupported(case, explanation, layout)
 
 
 def _term_in_short(term: ExplainedTerm, layout: Layout) -> Iterator[Line]:
@@ -125,13 +125,20 @@ def _term_in_short(term: ExplainedTerm, layout: Layout) -> Iterator[Line]:
         yield from layout.hanging(indent, printable(term.advice + answers))
     if term.decided:
         yield from layout.hanging(indent, printable(f"decided: {term.decided}"))
+    if term.opinion:
+        yield from layout.hanging(indent, printable(f"opinion: {term.opinion}"))
 
 
-def _unsupported(case: CaseLine, layout: Layout) -> Iterator[Line]:
+def _unsupported(case: CaseLine, explanation: Explanation, layout: Layout) -> Iterator[Line]:
     """Give the values of an output that its narrative does not have."""
     for value in case.unsupported:
         lead = Text.assemble("  ", ("value  ", BOLD), printable(value.text), "  ")
-        yield from layout.hanging(lead, printable(unsupported_in_words(value)))
+        yield from layout.hanging(lead, printable(unsupported_in_words(value) + _opinion_on(value, explanation)))
+
+
+def _opinion_on(value: Unsupported, explanation: Explanation) -> str:
+    opinion = explanation.opinions.get(("unsupported_value", None, value.text, value.passage.start))
+    return "" if opinion is None else f"; opinion: {opinion.words}"
 
 
 def _word_for(term: ExplainedTerm) -> str:
@@ -174,7 +181,7 @@ def _explanation(case: CaseLine, explanation: Explanation, layout: Layout) -> It
     for group in explained_terms(explanation, case.remarked, shows_text=True):
         yield from section(layout.wrapped(Text(group.heading, BOLD)), _terms(group.terms, layout))
     if case.unsupported:
-        yield from section(layout.wrapped(Text(UNSUPPORTED, BOLD)), _unsupported(case, layout))
+        yield from section(layout.wrapped(Text(UNSUPPORTED, BOLD)), _unsupported(case, explanation, layout))
 
 
 def _heading(case: CaseLine, layout: Layout) -> Iterator[Line]:
@@ -223,6 +230,7 @@ def _term(term: ExplainedTerm, layout: Layout) -> Iterator[Line]:
         ("row", term.row),
         ("advice", term.advice),
         ("decided", term.decided),
+        ("opinion", term.opinion),
     ):
         if text:
             yield from layout.hanging(_lead(name), printable(text))
@@ -309,24 +317,27 @@ def document(cases: Sequence[ExplainedCase], *, include_text: bool) -> dict[str,
         "failed_generations": sum(each.case.generation == "failed" for each in cases),
         "input_mismatches": sum(each.case.input_matches is False for each in cases),
         "results": [
-            {
-                "test_id": each.case.test_id,
-                "batch_id": each.case.batch_id,
-                "archetype": each.case.archetype,
-                "label": each.case.label,
-                "scores": each.case.row.scores._asdict(),
-                "answered": each.case.generation == "answered",
-                "generation": each.case.generation,
-                "input_matches": each.case.input_matches,
-                "doubtful": [doubtful_document(hit) for hit in each.case.doubtful],
-                "misses": misses_documents(each.explanation, include_text=include_text),
-                "violations": [*_violations(each, include_text=include_text)],
-                "near_violations": [*_near_violations(each, include_text=include_text)],
-                "unsupported": _unsupported_documents(each.case),
-                "decisions": each.explanation.decisions.document(include_text=include_text),
-            }
-            for each in cases
+            with_opinions(_result(each, include_text=include_text), each.explanation.opinions) for each in cases
         ],
+    }
+
+
+def _result(each: ExplainedCase, *, include_text: bool) -> dict[str, Any]:
+    return {
+        "test_id": each.case.test_id,
+        "batch_id": each.case.batch_id,
+        "archetype": each.case.archetype,
+        "label": each.case.label,
+        "scores": each.case.row.scores._asdict(),
+        "answered": each.case.generation == "answered",
+        "generation": each.case.generation,
+        "input_matches": each.case.input_matches,
+        "doubtful": [doubtful_document(hit) for hit in each.case.doubtful],
+        "misses": misses_documents(each.explanation, include_text=include_text),
+        "violations": [*_violations(each, include_text=include_text)],
+        "near_violations": [*_near_violations(each, include_text=include_text)],
+        "unsupported": _unsupported_documents(each.case),
+        "decisions": each.explanation.decisions.document(include_text=include_text),
     }
 
 
@@ -407,21 +418,29 @@ def _markdown(cases: Sequence[ExplainedCase], beside: Sequence[str], *, include_
 
 def _bullets(explained: ExplainedCase, quoted: Explanation | None) -> Iterator[str]:
     decisions, shows_text = explained.explanation.decisions, quoted is not None
+    opinions = explained.explanation.opinions
 
-    def decided(criterion: Criterion, term: str) -> str:
-        told = decisions.of_term(criterion, term, shows_text=shows_text)
-        return f" (decided: {literal(told)})" if told else ""
+    def decided(kind: str, criterion: Criterion, term: str) -> str:
+        told, opinion = (
+            decisions.of_term(criterion, term, shows_text=shows_text),
+            opinions.get((kind, criterion, term, -1)),
+        )
+        by_people = f" (decided: {literal(told)})" if told else ""
+        return by_people + (f" (opinion: {literal(opinion.words)})" if opinion is not None else "")
 
     for miss in explained.explanation.diagnosis.misses:
         about = "; ".join(filter(None, (KIND_LABELS[miss.kind], answers_of(miss))))
         yield (
             f"- **{IN_WORDS[miss.verdict]}** {miss.criterion} {literal(miss.term)} ({about}): "
-            f"{literal(reason(miss, quoted))}{decided(miss.criterion, miss.term)}"
+            f"{literal(reason(miss, quoted))}{decided('miss', miss.criterion, miss.term)}"
         )
     for group in explained_terms(explained.explanation, explained.case.remarked, shows_text=False):
         for term in group.terms:
             if term.is_remarkable and not term.verdict:
                 what = f"- **{_word_for(term)}** {term.criterion} {literal(term.text)}"
-                yield f"{what}: {literal(term.place)}. {term.advice}".rstrip() + decided(term.criterion, term.text)
+                kind = "doubtful_hit" if term.is_doubtful else "near_violation"
+                said = decided(kind, term.criterion, term.text)
+                yield f"{what}: {literal(term.place)}. {term.advice}".rstrip() + said
     for value in explained.case.unsupported:
-        yield f"- **value** {literal(value.text)}: {literal(unsupported_in_words(value))}"
+        said = unsupported_in_words(value) + _opinion_on(value, explained.explanation)
+        yield f"- **value** {literal(value.text)}: {literal(said)}"

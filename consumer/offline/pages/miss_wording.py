@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, NamedTuple
 from consumer.offline.decisions import CaseDecisions
 from consumer.offline.explanations import ANSWER_FIELDS
 from consumer.offline.pages import quotes
-from consumer.offline.scored_run import Explanation, Remarked
+from consumer.offline.scored_run import Explanation, OpinionAbout, Remarked, ShownOpinion
 from consumer.text import count_of
 from safe_core import Criterion, Output
 from safe_core.diagnosis import VERDICTS, DoubtfulHit, DoubtfulKind, Evidence, Kind, Miss, Occurrence, Passage, Verdict
@@ -205,6 +205,7 @@ class ExplainedTerm:
     how: str = "found"
     is_doubtful: bool = False
     decided: str = ""
+    opinion: str = ""
 
     @property
     def is_remarkable(self) -> bool:
@@ -267,7 +268,8 @@ def explained_terms(explanation: Explanation, remarked: Sequence[Remarked], *, s
     doubted = [_doubted(each, quoted, is_told=is_told) for each in remarked if isinstance(each, DoubtfulHit)]
     near = [_near(each, quoted) for each in remarked if isinstance(each, NearViolation)]
     listed = (*groups, Group(DOUBTFUL, doubted), Group(USED, used), Group(NEAR, near), Group(FOUND, found))
-    return [with_decisions(group, explanation.decisions, shows_text=shows_text) for group in listed if group.terms]
+    groups = [with_decisions(group, explanation.decisions, shows_text=shows_text) for group in listed if group.terms]
+    return groups if not explanation.opinions else [_with_opinions(group, explanation.opinions) for group in groups]
 
 
 def with_decisions(group: Group, decisions: CaseDecisions, *, shows_text: bool) -> Group:
@@ -277,6 +279,18 @@ def with_decisions(group: Group, decisions: CaseDecisions, *, shows_text: bool) 
         for each in group.terms
     ]
     return group._replace(terms=terms)
+
+
+def _with_opinions(group: Group, opinions: Mapping[OpinionAbout, ShownOpinion]) -> Group:
+    """Say of each term what a model thinks of it."""
+    kinds = {"used": "", "found": "", "near": "near_violation"}
+
+    def opinion(term: ExplainedTerm) -> str:
+        kind = "miss" if term.verdict else "doubtful_hit" if term.is_doubtful else kinds.get(term.how, "")
+        found = opinions.get((kind, term.criterion, term.text, -1))
+        return "" if found is None else found.words
+
+    return group._replace(terms=[replace(each, opinion=opinion(each)) for each in group.terms])
 
 
 UNSUPPORTED_LABELS: Final[Mapping[UnsupportedKind, str]] = {

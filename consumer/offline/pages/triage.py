@@ -151,10 +151,11 @@ def compared(each: Priced, *, include_text: bool) -> str:
 
 
 def gain(each: Priced) -> str:
-    """Say whether a proposal raises a label, and what people decided about it; nothing if neither."""
+    """Say whether a proposal raises a label, what people decided about it, and what a model thinks."""
     raised = "raises the label" if each.gains_alone else "raises the label, together with others of this case"
     gains = each.gains_alone or each.gains_in_order
-    return "; ".join([*([raised] if gains else []), *([each.decided] if each.decided else [])])
+    opinion = "" if each.opinion is None else f"opinion: {each.opinion.words}"
+    return "; ".join(filter(None, (raised if gains else "", each.decided, opinion)))
 
 
 # --- the console ------------------------------------------------------------------------------------------------------

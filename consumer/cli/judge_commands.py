@@ -1,0 +1,84 @@
+"""`safe judge`, which also calibrates.
+
+What a command needs is imported when it runs, so that help is printed at once.
+"""
+# ruff: noqa: PLC0415
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from consumer.cli import options
+from consumer.cli.app import app, load, test_folder
+
+
+@app.command(cls=options.Once, short_help="Ask a model about what rules leave open, and measure its answers.")
+def judge(
+    *,
+    what: Annotated[
+        Literal["ask", "calibrate"], typer.Argument(metavar="[calibrate]", help="Measure the model, see below.")
+    ] = "ask",
+    outputs: options.Outputs,
+    test_dir: options.TestDir = None,
+    batch: options.Batch = "*",
+    concern: options.AnyConcern = None,
+    model: Annotated[str, typer.Option(metavar="NAME", help="The model; with --api-version, the deployment.")],
+    base_url: Annotated[str, typer.Option(metavar="URL", help="The endpoint, such as https://api.openai.com/v1.")],
+    api_version: Annotated[
+        str | None, typer.Option(metavar="VERSION", help="The endpoint is Azure OpenAI's, with this version.")
+    ] = None,
+    send_texts_to: Annotated[
+        str | None,
+        typer.Option(metavar="HOST", help="Allow texts, which may hold patient data, to be sent to --base-url's HOST."),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the questions and estimate their tokens; send nothing.")
+    ] = False,
+    cache: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Keep replies here, to go on after an interruption.")
+    ] = None,
+    calibration: Annotated[
+        Path | None, typer.Option(metavar="PATH", help="What calibrate wrote; without it, opinions count for nothing.")
+    ] = None,
+    repeat: Annotated[int, typer.Option(metavar="N", min=1, max=20, help="calibrate: ask each question N times.")] = 1,
+    leave_out: Annotated[
+        Path | None,
+        typer.Option(metavar="PATH", help="calibrate: decisions not to use, as --dry-run names them, one in a line."),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="PATH", help="Write the opinions, or the calibration.")
+    ] = None,
+    format_: Annotated[Literal["console", "json"], typer.Option("--format", "-f", help="How to print.")] = "console",
+    include_text: options.TriageIncludesText = False,
+    at_once: Annotated[int, typer.Option(metavar="N", min=1, max=64, help="Ask N questions at once.")] = 4,
+    timeout: Annotated[float, typer.Option(metavar="SECONDS", min=1, help="How long a reply may take.")] = 60.0,
+    on_duplicate: options.OnDuplicateOption = None,
+    config_file: options.ConfigFile = None,
+) -> int:
+    """Ask a model about what rules leave open: misses left to a person, doubtful hits, near violations, values.
+
+    An opinion is shown beside the evidence (--opinions of safe explain); no score or label depends on it. The key is
+    read from OPENAI_API_KEY, or AZURE_OPENAI_API_KEY. `safe judge calibrate` asks about what people decided in safe
+    review instead, and measures agreement, kappa, sensitivity and specificity for each kind of question, and with
+    --repeat how often the model agrees with itself.
+
+    Examples:
+
+    \b
+      safe judge -i run.json -t ./test-cases --model m --base-url https://llm.example/v1 --dry-run
+      safe judge calibrate -i run.json -t ./test-cases --model m --base-url https://llm.example/v1 \\
+        --send-texts-to llm.example --cache replies --repeat 3 -o calibration.json
+      safe judge -i run.json -t ./test-cases --model m --base-url https://llm.example/v1 \\
+        --send-texts-to llm.example --cache replies --calibration calibration.json -o opinions.json
+    """
+    from consumer.judging.command import JudgeRequest, calibrate_command, judge_command
+
+    loaded = load(config=config_file)
+    request = JudgeRequest(
+        outputs, test_folder(test_dir, loaded), batch, concern, on_duplicate,
+        model, base_url, api_version, timeout, send_texts_to, cache, at_once, dry_run, output, format_, include_text,
+    )  # fmt: skip
+    if what == "calibrate":
+        return calibrate_command(loaded.policy, request, leave_out, repeat)
+    return judge_command(loaded.policy, request, calibration)
