@@ -85,6 +85,7 @@ def traffic(scene: Scene) -> Scene:
     again = make_event(random.Random(1), GOOD.cases[0], quality="pass", generated_at=datetime.now(UTC))
     forbidden = GOOD.cases[0].terms[1][0]
     again["output"]["followup_questions"].append(f"Was it {forbidden[0]}\u00ad{forbidden[1:]}?")  # a soft hyphen
+    again["output"]["summary"] += " A dose of 987 mg was given."  # of which its narrative says nothing
     scene.site.send([Outgoing(encoded(again | {"runId": "r1"}))])  # which nothing reads
     scene.site.send([Outgoing(value) for value in POISON])
     scene.site.await_rest()
