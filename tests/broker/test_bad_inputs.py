@@ -386,7 +386,7 @@ def test_the_log_is_lines_of_plain_json_without_a_traceback(finished: Finished) 
 def test_only_so_many_batches_have_metrics_as_are_allowed(finished: Finished) -> None:
     shown = re.findall(r"^safe_batch_pass_ratio\{", finished.said["/metrics"], re.MULTILINE)
     assert len(shown) == EXPORTED_BATCHES
-    [hidden] = re.findall(r"^safe_batches_not_exported ([0-9.e+]+)$", finished.said["/metrics"], re.MULTILINE)
+    [hidden] = re.findall(r"^safe_batches_not_exported\{[^}]*\} ([0-9.e+]+)$", finished.said["/metrics"], re.MULTILINE)
     assert float(hidden) == len({record.key for record in finished.run.results}) - EXPORTED_BATCHES
 
 

@@ -156,7 +156,7 @@ def test_where_a_stranger_was_first_nothing_is_served_until_it_has_left(site: Si
         group = site.group if role == "scorer" else f"{site.group}.aggregator"
         assert f"{role}: group {group} has members that are not SAFE of this version" in readiness(worker)
         assert f'client id \\"{CLIENT_ID}\\" on 127.0.0.1' in readiness(worker)
-        assert worker.series("safe_group_strangers")[(("group", group),)] == 1
+        assert worker.series("safe_group_strangers")[(("consumer_group", group),)] == 1
         assert worker.total("safe_group_strangers") == 1, "the other group is SAFE's own"
         read = site.topics.input if role == "scorer" else site.topics.scored
         assert site.outside.committed(group, read) == {}

@@ -182,7 +182,7 @@ MUTANTS = (
     ),
     Mutant(
         "silence_asked_again", TRANSACTIONS,
-        "            raise Unanswered(type(error).__name__) from error\n",
+        "            raise Unanswered from error\n",
         "            return await self._ask(transactional_id, request)\n", "test_transactions",
     ),
     Mutant(

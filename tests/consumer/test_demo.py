@@ -169,7 +169,7 @@ def test_a_kept_demo_serves_its_metrics_until_ctrl_c(tmp_path: Path) -> None:
         connection.close()
         demo.send_signal(signal.SIGINT)
         _printed, complaints = demo.communicate(timeout=LONGEST_SECONDS)
-    assert 'safe_batch_pass_ratio{batch_id="B07_bleeding",concern_id="B07"} 0.5' in page
+    assert 'safe_batch_pass_ratio{batch_id="B07_bleeding",concern_id="B07",group="safe-v0"} 0.5' in page
     assert (demo.returncode, complaints) == (0, "")
     assert (list(tmp_path.iterdir()), processes_in(tmp_path)) == ([], {})
 

@@ -94,6 +94,9 @@ def traffic(scene: Scene) -> Scene:
     # A scrape may come between the two stages; the empty output answers a case that has another one.
     folded = f"sum(safe_batch_cases) == {len(GOOD.cases) + 4} and sum(safe_batch_failed_generations) == 1"
     scene.watched.prometheus.await_answer(folded, within_seconds=PATIENCE_SECONDS)
+    scene.site.send([Outgoing(encoded(again | {"runId": "r2"}))])  # a rate is that of a series that was there before
+    once_more = f'safe_records_total{{outcome="scored"}} == {len(GOOD.cases) + 11}'
+    scene.watched.prometheus.await_answer(once_more, within_seconds=PATIENCE_SECONDS)
     return scene
 
 

@@ -188,11 +188,11 @@ class Worker:
         return {family.name: family for family in text_string_to_metric_families(self.get("/metrics")[1])}
 
     def series(self, name: str) -> Series:
-        """Return the samples of one name by their sorted labels."""
+        """Return the samples of one name by their sorted labels, without the group, which each of them has."""
         # Of pages that are asked for again and again only these lines are parsed.
         lines = [line for line in self.get("/metrics")[1].split("\n") if line.startswith(name)]
         return {
-            tuple(sorted(sample.labels.items())): sample.value
+            tuple(sorted((label, value) for label, value in sample.labels.items() if label != "group")): sample.value
             for family in text_string_to_metric_families("\n".join([*lines, ""]))
             for sample in family.samples
             if sample.name == name
