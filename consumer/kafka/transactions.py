@@ -126,8 +126,9 @@ class Transactions:
     async def _connection(self, transactional_id: str) -> Any:
         """A connection to the coordinator; where it cannot be reached, another node may be it by now."""
         while True:
+            node = await self._node(transactional_id)  # what it raises is final
             try:
-                return await aiokafka_internals.node_link(self._client, await self._node(transactional_id))
+                return await aiokafka_internals.node_link(self._client, node)
             except FAILURES:
                 self._nodes.pop(transactional_id, None)
                 await asyncio.sleep(_LONGEST_PAUSE_SECONDS)

@@ -57,7 +57,7 @@ def test_a_bomb_makes_its_own_partition_wait_and_no_other(site: Site, codec: str
     [(_, offset)] = site.send([Outgoing(b" " * BOMB_BYTES, partition=0)], compression=codec)
     site.send([scored_input(at, partition=0) for at in range(3, 6)], compression=codec)
     worker = site.spawn("narrow")
-    place = f"a compressed batch of {site.topics.input}/0 at offset {offset} is larger than {LIMIT} bytes decompressed"
+    place = f"{site.topics.input}/0 at offset {offset}: a compressed batch is larger than {LIMIT} bytes decompressed"
     wait_until(lambda: _says(worker, place), within_seconds=WITHIN_SECONDS, what="the worker says what it waits for")
     assert "SAFE_V0_MAX_BATCH_BYTES" in why_not_ready(worker)
     for at in range(6, 12):  # one by one: the bomb is met again and again between them

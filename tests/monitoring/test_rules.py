@@ -434,7 +434,7 @@ def test_what_a_query_speaks_of_is_found_in_it() -> None:
 
 
 # What begins like a metric and is none: the version member of a file of decisions, and the package that starts.
-NO_METRICS = {"safe_decisions", "safe_scorer"}
+NO_METRICS = {"safe_decisions", "safe_judge_calibration", "safe_opinions", "safe_scorer"}
 
 
 def test_the_pages_for_people_name_only_metrics_that_there_are() -> None:

@@ -17,6 +17,7 @@ GOLDEN_PAGE = PROJECT / "tests" / "golden" / "monitoring" / "metrics.prom"
 COMMON_LABELS = {"job", "instance", "namespace", "cluster", "alertname", "alertstate"}
 OTHERS_METRICS = {
     "up", "ALERTS", "process_resident_memory_bytes", "process_cpu_seconds_total", "process_start_time_seconds",
+    "process_max_fds", "process_open_fds", "process_virtual_memory_bytes",
 }  # fmt: skip
 
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
