@@ -240,7 +240,7 @@ def test_the_worker_explains_nothing() -> None:
     assert done.stdout == "set()\n"
 
 
-CONTRACT = (ROOT / "docs" / "reference" / "contract.md").read_text(encoding="utf-8")
+CONTRACT = (ROOT / "docs" / "contract.md").read_text(encoding="utf-8")
 HEADINGS = set(re.findall(r"^#+ (.+)$", CONTRACT, re.MULTILINE))
 
 

@@ -22,9 +22,9 @@ def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
 
 
 def test_a_link_to_nowhere_is_seen() -> None:
-    assert leads_somewhere(INDEX, "reference/contract.md#matching")
-    assert not leads_somewhere(INDEX, "reference/contract.md#mending")
-    assert not leads_somewhere(INDEX, "contract.md")
+    assert leads_somewhere(INDEX, "contract.md#matching")
+    assert not leads_somewhere(INDEX, "contract.md#mending")
+    assert not leads_somewhere(INDEX, "reference/contract.md")
 
 
 def test_the_index_names_every_page_of_the_docs() -> None:
@@ -35,7 +35,8 @@ def test_the_index_names_every_page_of_the_docs() -> None:
 
 def test_every_page_is_of_one_kind() -> None:
     pages = [page for page in documents() if page.is_relative_to(INDEX.parent) and page != INDEX]
-    assert [name_of(page) for page in pages if page.parent.name not in KINDS] == []
+    above = {"docs/contract.md", "docs/develop.md"}  # what outsiders rely on, and what insiders begin with
+    assert {name_of(page) for page in pages if page.parent.name not in KINDS} == above
 
 
 def test_what_names_a_page_of_the_docs_names_one_that_is_there() -> None:

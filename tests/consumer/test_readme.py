@@ -71,7 +71,7 @@ ELSEWHERE = {
     "docs/reference/clusters.md": ("tests/broker/test_broker_errors.py", "needs a broker"),
     "docs/reference/permissions.md": ("tests/broker/test_permissions.py", "needs a broker with an authorizer"),
     "docs/reference/expectations.md": ("tests/broker/test_cases_topic.py", "needs a broker"),
-    "docs/explanation/develop.md": ("Makefile", "takes hours"),
+    "docs/develop.md": ("Makefile", "takes hours"),
     "docs/explanation/diagnosis.md": ("tests/core/test_diagnosis_page.py", "changes the lexicon"),
     "bench/README.md": ("Makefile", "measures"),
     "charts/safe/README.md": ("tests/charts/test_values.py", "needs a cluster"),

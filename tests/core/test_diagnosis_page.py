@@ -15,7 +15,7 @@ from tests.support.golden import UPDATE
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = DOCS / "explanation" / "diagnosis.md"
-CONTRACT = DOCS / "reference" / "contract.md"
+CONTRACT = DOCS / "contract.md"
 
 
 def test_the_tables_of_the_page_are_what_would_be_generated_now() -> None:

@@ -1,4 +1,4 @@
-"""What must come out, computed apart from the product: plain Python over docs/reference/contract.md.
+"""What must come out, computed apart from the product: plain Python over docs/contract.md.
 
 Nothing of `safe_core` or `consumer` is imported here, and nothing is fast: every aggregate is folded from scratch with
 fractions over the latest result of each test case.
