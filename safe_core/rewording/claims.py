@@ -93,15 +93,15 @@ def _is_cut(term: Term, phrase: str) -> bool:
 def asks_more(term: Term, phrase: str, *, is_said: bool) -> bool:
     """Tell whether a phrase claims much more than a term: a value, a side, a drug, a denial, a doubt, or many words.
 
-    A value that does not exclude one of the term's is only too much where the output does not say it.
+    What a denial has more makes it narrower: who denies a high fever may have one. A value that does not exclude one of
+    the term's is only too much where the output does not say it.
     """
     more = [edit.fact for edit in align(term_of(phrase), clauses_of(term.text)).edits if not is_held(edit)]
     telling = [fact for fact in more if fact.tells]
-    denies = any(map(is_negative, term.facts))
     return len(telling) > sum(fact.tells for fact in term.facts) or any(
         fact.key in relations.drugs()
         or (fact.key in relations.sides() and any(own.key in relations.sides() for own in term.facts))
-        or (is_negative(fact) and not denies)
+        or is_negative(fact)
         or _DOUBTS & fact.statuses
         or (
             fact.value

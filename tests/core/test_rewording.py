@@ -82,6 +82,9 @@ CLAIMS: list[tuple[str, str, str]] = [
     ("He may have fallen at home.", "he fell at home", ""),
     ("Family history of stroke in May.", "family history of a stroke", "Family history of stroke"),
     ("Family history of stroke in May.", "history of a stroke in May", ""),
+    # a narrower denial says less: who has no high fever may have one
+    ("She says that she has not had any high fevers.", "denies fevers", ""),
+    ("No fever was found on arrival.", "denies fevers", "No fever"),
     # each value is kept, in whatever spelling; nothing replaces one by another
     ("Needle time was fifty-five minutes.", "needle time of 55 minutes", "Needle time was fifty-five minutes"),
     ("Needle time was 55 minutes.", "needle time fifty-five minutes", "Needle time was 55 minutes"),
