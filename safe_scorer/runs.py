@@ -99,8 +99,12 @@ class Run:
 
     def to_frame(self, rows: Literal["cases", "terms"] = "cases") -> "pd.DataFrame":
         """Give a row for each case, or for each term; needs pandas (the extra `pandas`)."""
-        import pandas as pd  # noqa: PLC0415 - only here, since only some have it
-
+        try:
+            import pandas as pd  # noqa: PLC0415 - only here, since only some have it
+        except ModuleNotFoundError as error:
+            raise ModuleNotFoundError(
+                "data frames need pandas: pip install 'safe-scorer[pandas]'; cases() and terms() do not", name="pandas"
+            ) from error
         kind, found = (Case, self.cases()) if rows == "cases" else (Term, self.terms())
         return pd.DataFrame(found, columns=kind._fields)
 

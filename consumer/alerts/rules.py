@@ -32,7 +32,7 @@ _BELOW_EVERYTHING = -1_000_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What Grafana's rules are told by whoever installs them."""
+    """What the person who installs Grafana's rules has to choose."""
 
     datasource: str
     floor: str

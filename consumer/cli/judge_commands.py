@@ -11,6 +11,7 @@ import typer
 
 from consumer.cli import options
 from consumer.cli.app import app, load, test_folder
+from consumer.errors import ConfigurationError
 
 
 @app.command(cls=options.Once, short_help="Ask a model about what rules leave open, and measure its answers.")
@@ -74,6 +75,10 @@ def judge(
     """
     from consumer.judging.command import JudgeRequest, calibrate_command, judge_command
 
+    if what == "ask" and (repeat > 1 or leave_out is not None):
+        raise ConfigurationError("--repeat and --leave-out are for safe judge calibrate")
+    if what == "calibrate" and calibration is not None:
+        raise ConfigurationError("--calibration is what safe judge calibrate writes, with --output")
     loaded = load(config=config_file)
     request = JudgeRequest(
         outputs, test_folder(test_dir, loaded), batch, concern, on_duplicate,

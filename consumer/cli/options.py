@@ -47,7 +47,8 @@ StrictAH = Annotated[
 ]
 
 
-def _fraction(text: str) -> float:
+def fraction(text: str) -> float:
+    """Read a number that should be a share; "80 %" is told what to write."""
     try:
         return float(text)
     except ValueError:
@@ -82,7 +83,7 @@ MinPassRate = Annotated[
     float | None,
     typer.Option(
         metavar="RATE",
-        parser=_fraction,
+        parser=fraction,
         help="Exit 1 if the share of passing cases is below RATE, a number from 0 to 1.",
     ),
 ]
@@ -97,7 +98,7 @@ Confidence = Annotated[
     float | None,
     typer.Option(
         metavar="SHARE",
-        parser=_fraction,
+        parser=fraction,
         help="Confidence level, such as 0.95: the lower end of the pass rate's confidence interval must reach "
         "--min-pass-rate.",
     ),
@@ -316,7 +317,7 @@ MaxDrop = Annotated[
     typer.Option(
         "--fail-on-score-drop",
         metavar="DROP",
-        parser=_fraction,
+        parser=fraction,
         help="Exit 1 if the mean composite of the judged cases dropped by more than DROP, a number from 0 to 1.",
     ),
 ]

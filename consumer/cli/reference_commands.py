@@ -12,6 +12,7 @@ import typer
 
 from consumer.cli import options
 from consumer.cli.app import app, config, load
+from consumer.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from consumer.settings import Loaded
@@ -62,7 +63,7 @@ def alerts(
     ] = None,
     floor: Annotated[
         float | None,
-        typer.Option("--floor", min=0, max=1, help="The pass rate below which a batch alerts, such as 0.8."),
+        typer.Option(metavar="RATE", parser=options.fraction, help="The pass rate below which a batch alerts, as 0.8."),
     ] = None,
     batches: Annotated[
         str, typer.Option("--batches", metavar="REGEX", help="Which batches to watch: matches their whole id.")
@@ -87,14 +88,20 @@ def alerts(
 
     source = alerts_source()
     if not grafana:
+        if datasource is not None or floor is not None or receiver:
+            raise ConfigurationError(
+                "--datasource, --floor and --receiver are for the rules of Grafana: give --grafana, too. For "
+                "Prometheus, config/alerts-settings.yml has the floors"
+            )
         typer.echo(every_prometheus_rule(source), nl=False)
         return
-    if datasource is None:
-        raise typer.BadParameter(
-            "it needs --datasource UID: the end of the data source's address", param_hint="--grafana"
+    if not datasource or floor is None:
+        raise ConfigurationError(
+            "--grafana needs --datasource UID (the end of the data source's address in Grafana) and --floor (the pass "
+            "rate below which a batch alerts)"
         )
-    if floor is None:
-        raise typer.BadParameter("it needs --floor, the pass rate below which a batch alerts", param_hint="--grafana")
+    if not 0 <= floor <= 1:
+        raise ConfigurationError(f"--floor {floor:g} is not a number from 0 to 1")
     choices = Choices(datasource, f"{floor:g}", folder, batches, receiver)
     typer.echo(grafana_rules(source, choices), nl=False)
 

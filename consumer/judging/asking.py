@@ -17,8 +17,8 @@ from consumer.text import visible
 from safe_core.matching_rule import normalise
 
 _TIMES: Final = 3  # that a question is asked whose replies are faulty
-_FAULTY_SHARE: Final = 4  # one reply in so many may be faulty, and
-_FAULTY_AT_LEAST: Final = 20
+_FAULTY_SHARE: Final = 4  # a run ends when more than one reply in four is faulty,
+_FAULTY_AT_LEAST: Final = 20  # and more than 20 are
 
 
 class FaultyReply(Exception):
@@ -51,10 +51,16 @@ class Reply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Opinion(NamedTuple):
-    """What a reply comes to; a quote stands in one of the question's texts."""
+    """What a reply comes to; a quote stands in one of the question's texts. `why` says why there is no opinion."""
 
     answer: Answer
     quote: str = ""
+    why: str = ""
+
+
+NO_ANSWER: Final = Opinion("no_opinion", why="no reply was an answer")
+_UNCLEAR: Final = Opinion("no_opinion", why="the model finds it unclear")
+_FALSE_QUOTE: Final = Opinion("no_opinion", why="its quote is not in the text")
 
 
 def read_reply(content: str) -> Reply:
@@ -67,10 +73,11 @@ def read_reply(content: str) -> Reply:
 
 def opinion_of(reply: Reply, texts: Iterable[str]) -> Opinion:
     """Check a reply: `said` counts only with a quote that stands in a text, but for white space and upper case."""
+    if reply.answer != "said":
+        return Opinion("not_said") if reply.answer == "not_said" else _UNCLEAR
     quote = _even(reply.quote)
-    if reply.answer == "said" and re.search(r"\w", quote) and any(quote in _even(text) for text in texts):
-        return Opinion("said", reply.quote)
-    return Opinion("not_said" if reply.answer == "not_said" else "no_opinion")
+    is_there = re.search(r"\w", quote) is not None and any(quote in _even(text) for text in texts)
+    return Opinion("said", reply.quote) if is_there else _FALSE_QUOTE
 
 
 def _even(text: str) -> str:
@@ -118,7 +125,7 @@ class Progress:
         self.faulty += 1
         self.tokens += fault.tokens
         if self.faulty > max(_FAULTY_AT_LEAST, self.total // _FAULTY_SHARE):
-            raise Transient(f"too many replies are no answers ({self.faulty}; of the last one, {fault})")
+            raise Transient(f"{self.faulty} of {self.paid} replies could not be used; of the last one, {fault}")
 
     @property
     def summary(self) -> str:
@@ -142,7 +149,7 @@ class Asker:
         Raises Transient if the endpoint goes on failing or too many replies are faulty, ConfigurationError if it
         refuses.
         """
-        opinions = [[Opinion("no_opinion")] * repeats for _ in questions]
+        opinions = [[NO_ANSWER] * repeats for _ in questions]
         waiting = ((number, repeat) for number in range(len(questions)) for repeat in range(repeats))
         try:
             async with asyncio.TaskGroup() as group:
@@ -172,11 +179,11 @@ class Asker:
             self.progress.paid += 1
             try:
                 answered = await self.endpoint.ask(question.document)
+                self.progress.tokens += answered.tokens
                 reply = read_reply(answered.content)
             except FaultyReply as fault:
                 self.progress.note_fault(fault)
             else:
-                self.progress.tokens += answered.tokens
                 self.cache.put(key, reply)
                 return reply
         return None

@@ -111,7 +111,7 @@ class Measured(msgspec.Struct, frozen=True):
     def weak(self) -> list[str]:
         """Say why the judge is weak; nothing if it is not."""
         shares = (("said", self.sensitivity), ("not said", self.specificity))
-        few = [f'{each.of} of {FEWEST} decisions that say "{name}"' for name, each in shares if each.of < FEWEST]
+        few = [f'{each.of} decisions say "{name}", of {FEWEST} needed' for name, each in shares if each.of < FEWEST]
         return few or [f'"{name}" may be right in {each.low:.2f} only' for name, each in shares if each.low < LEAST]
 
 

@@ -69,8 +69,7 @@ def judge_command(policy: Policy, request: JudgeRequest, calibration: Path | Non
     if request.dry_run:
         return _dry_run(questions)
     opinions = dict(zip(questions, (each[0] for each in _asked(questions, request)), strict=True))
-    if request.output is not None:
-        write_whole(request.output, written(request.model, calibrated, opinions))
+    _write(request.output, written(request.model, calibrated, opinions))
     if request.format == "json":
         print_json([*_documents(opinions, calibrated, request)])
     else:
@@ -91,12 +90,11 @@ def calibrate_command(policy: Policy, request: JudgeRequest, left_out: Path | No
     if request.dry_run:
         for label in labels:
             print(label.digest, label.answer, *(printable(str(each)) for each in label.question.subject[:4]))
-        return _dry_run(questions)
+        return _dry_run(questions, repeat)
     opinions = _asked(questions, request, repeat)
     result = calibrate(labels, opinions, request.model)
     document = msgspec.json.format(msgspec.json.encode(result), indent=2).decode()
-    if request.output is not None:
-        write_whole(request.output, document + "\n")
+    _write(request.output, document + "\n")
     print(document if request.format == "json" else "\n".join(_calibration_lines(result, labels, opinions)))
     return EXIT_OK
 
@@ -122,12 +120,19 @@ def _runs(policy: Policy, request: JudgeRequest, decisions: Decisions) -> Iterat
             yield run
 
 
-def _dry_run(questions: Sequence[Question]) -> int:
+def _write(path: Path | None, text: str) -> None:
+    if path is not None:
+        write_whole(path, text)
+        print_message(f"wrote {visible(str(path))}")
+
+
+def _dry_run(questions: Sequence[Question], repeat: int = 1) -> int:
     print(RUBRIC, *(question.document for question in questions), sep="\n")
-    tokens = sum(len(question.document) + len(RUBRIC) for question in questions) // _CHARACTERS_OF_TOKEN
+    tokens = repeat * sum(len(question.document) + len(RUBRIC) for question in questions) // _CHARACTERS_OF_TOKEN
+    times = f", each {repeat} times" if repeat > 1 else ""
     print_message(
-        f"{count_of(len(questions), 'question')}, about {tokens} tokens (estimated: {_CHARACTERS_OF_TOKEN} characters "
-        "each, without the replies); nothing was sent"
+        f"{count_of(len(questions), 'question')}{times}, about {tokens} tokens (estimated: {_CHARACTERS_OF_TOKEN} "
+        "characters each, without the replies); nothing was sent"
     )
     return EXIT_OK
 
@@ -153,8 +158,8 @@ def _asked(questions: Sequence[Question], request: JudgeRequest, repeat: int = 1
         try:
             return asyncio.run(ask())
         except Transient as error:
-            advice = "give --cache to keep what is answered" if request.cache is None else "the same command goes on"
-            raise Fatal(f"{error}; {advice}") from error
+            goes_on = "; the same command goes on from there" if request.cache is not None and progress.done else ""
+            raise Fatal(f"{visible(request.base_url)}: {error}{goes_on}") from error
         finally:
             print_message(progress.summary)
 
@@ -184,7 +189,8 @@ def _documents(
         about = {"test_id": test_id, "kind": kind, "criterion": criterion, "term": term}
         standing = standing_of(kind, request.model, calibration)
         quote = {"quote": opinion.quote or None} if request.include_text else {}
-        yield {**about, "answer": opinion.answer, "model": request.model, "standing": standing, **quote}
+        said = {"answer": opinion.answer, "why": opinion.why or None}
+        yield {**about, **said, "model": request.model, "standing": standing, **quote}
 
 
 def _lines(opinions: Opinions, calibration: Calibration | None, request: JudgeRequest) -> Iterator[str]:
@@ -199,7 +205,8 @@ def _lines(opinions: Opinions, calibration: Calibration | None, request: JudgeRe
             yield f"{_counted(kind, len(of_kind))}: {listed} ({visible(request.model)}, {worth})"
         for question, each in of_kind:
             quote = f": {quoted(each.quote)}" if request.include_text and each.quote else ""
-            yield f"  {_called(question.subject)}: {answer_in_words(kind, each.answer)}{quote}"
+            why = f" ({each.why})" if each.why else ""
+            yield f"  {_called(question.subject)}: {answer_in_words(kind, each.answer)}{why}{quote}"
 
 
 def _counted(kind: OpinionKind, number: int) -> str:
@@ -229,7 +236,7 @@ def _measured_lines(kind: str, measured: Measured) -> Iterator[str]:
     kappa = "not defined" if measured.kappa is None else f"{measured.kappa:.2f}"
     yield f"{kind.replace('_', ' ')}: {'weak: ' + '; '.join(measured.weak) if measured.weak else 'calibrated'}"
     yield f"  agreement    {measured.agreement.in_words}, no opinion on {measured.no_opinion}"
-    yield f"  kappa        {kappa}, where people say yes of {measured.base_rate:.2f}"
+    yield f"  kappa        {kappa}; people say yes to {measured.base_rate:.0%}"
     yield f"  sensitivity  {measured.sensitivity.in_words}"
     yield f"  specificity  {measured.specificity.in_words}"
     if measured.consistent is not None:

@@ -1,7 +1,7 @@
 """What an error of Kafka's brokers, or of the client library, means: one table, from its class to a sentence.
 
 A sentence begins with what the call was about (a topic with its partition, a group, the cluster), says what is wrong
-and then what to do. It never has the name of a class: whoever reads it runs SAFE and has not read its code. An error
+and then what to do. It never has the name of a class: its readers run SAFE, and have not read the code. An error
 that is not in the table is told by its name, with a page that explains it.
 """
 

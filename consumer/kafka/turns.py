@@ -8,8 +8,8 @@ Two things keep a worker that has lost a partition from writing for it:
 
 - The group. The offsets are committed as the member, in the generation, under which the records were taken
   (KIP-447). The group refuses any other, and then the whole transaction is aborted.
-- The transactional ids. Each partition has one. The producer has that of one partition that we own, and whoever takes
-  up a partition ends its id first. So every transaction that a former owner has left open is ended by the one living
+- The transactional ids. Each partition has one. The producer has that of one partition that we own, and the next owner
+  of a partition ends its id first. So every transaction that a former owner has left open is ended by the one living
   owner of that id, whatever the former owner still knew or wrote down.
 
 What a failed turn leaves behind:
@@ -162,7 +162,7 @@ class _Ended(NamedTuple):
 
 
 class Turns:
-    """The transactions of one role, for as long as it is a member of its group without joining it anew."""
+    """The transactions of one role, from joining its group until it has to join again."""
 
     def __init__(
         self,
@@ -202,7 +202,7 @@ class Turns:
         """The partition with whose id a transaction may be open, or a request on its way."""
         self._ending = asyncio.Lock()
         self.times_fenced = 0
-        """How often others have taken ids of ours: whoever began before must ask again what is committed."""
+        """How often others have taken our ids: a writer that began before must ask again what is committed."""
 
     # --- for the writers of partitions --------------------------------------------------------------------------------
 

@@ -401,7 +401,7 @@ class Comparison:
 
     @cached_property
     def listed(self) -> Mapping[Listed, ListTotals | None]:
-        """What the judged cases list beside their scores; None where no case tells of it in both reports."""
+        """What the judged cases list beside their scores; None where no case has it in both reports."""
         return {what: self._listed(what) for what in LISTED}
 
     def _listed(self, what: Listed) -> ListTotals | None:

@@ -70,7 +70,7 @@ class _Kind(NamedTuple):
     With `names`, the option takes one of them before its bound, which is a lower one; without, it takes the highest
     count that is allowed. `read` gets the report's name and field for its errors, then what the field holds. `compare`
     tells how the number stands to its bound: a pass rate is one division, but a mean is rounded several times.
-    `checks` tells of how many cases or outputs a count could be taken: a count of none of them is no count.
+    `checks` says for how many cases or outputs a count could be taken: a count of none of them is no count.
     """
 
     field: str

@@ -148,7 +148,10 @@ class _Server:
         @web.middleware
         async def guard(request: web.Request, handler: _Handler) -> web.StreamResponse:
             if self._is_foreign(request):
-                response: web.StreamResponse = web.Response(status=403, text="This page is for this machine alone.\n")
+                response: web.StreamResponse = web.Response(
+                    status=403,
+                    text="This page is for this machine alone. Open the whole address that safe review printed.\n",
+                )
             else:
                 try:
                     response = await _answered(request, handler)

@@ -115,19 +115,25 @@ def outcomes(site: Site) -> list[tuple[str, int]]:
     return sorted(scored + dead, key=lambda outcome: outcome[1])
 
 
-async def test_a_worker_held_until_its_partition_has_moved_writes_nothing_any_more(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def gates(monkeypatch: pytest.MonkeyPatch) -> list[Gate]:
+    """Before the test cases of each worker there is a gate, in the order in which they start."""
     from consumer.worker import main as app  # noqa: PLC0415 - patched below
 
     make_source = app.expectations_source
-    gates: list[Gate] = []
+    made: list[Gate] = []
 
     def gated(*given: Any) -> Any:
-        gates.append(Gate(make_source(*given)))
-        return gates[-1]
+        made.append(Gate(make_source(*given)))
+        return made[-1]
 
     monkeypatch.setattr(app, "expectations_source", gated)
+    return made
+
+
+async def test_a_worker_held_until_its_partition_has_moved_writes_nothing_any_more(
+    site: Site, gates: list[Gate]
+) -> None:
     zombie = scorer(site)
     async with running(zombie):
         await until(lambda: bool(gates) and gates[0].reached.is_set(), "the first worker has a slice in hand")
@@ -204,19 +210,9 @@ class Hold:
 @pytest.mark.parametrize("writes_as", ["its own id", "the id of a partition that it keeps"])
 @pytest.mark.parametrize("place", PLACES)
 async def test_a_worker_held_anywhere_in_a_transaction_doubles_nothing(
-    site: Site, monkeypatch: pytest.MonkeyPatch, place: str, writes_as: str
+    site: Site, gates: list[Gate], place: str, writes_as: str
 ) -> None:
     """With the id of another partition, which nobody ends, only the group's generation keeps it from committing."""
-    from consumer.worker import main as app  # noqa: PLC0415 - patched below
-
-    make_source = app.expectations_source
-    gates: list[Gate] = []
-
-    def gated(*given: Any) -> Any:
-        gates.append(Gate(make_source(*given)))
-        return gates[-1]
-
-    monkeypatch.setattr(app, "expectations_source", gated)
     zombie = scorer(site)
     async with running(zombie):
         await until(lambda: bool(gates) and gates[0].reached.is_set(), "the first worker has a slice in hand")

@@ -32,7 +32,6 @@ SCORER = "consumer/worker/scorer.py"
 FORGETTING = "consumer/worker/forgetting.py"
 AGGREGATOR = "consumer/worker/aggregator.py"
 RESUME = "consumer/worker/offset_check.py"
-SCORER = "consumer/worker/scorer.py"
 UNMARKED = "consumer/worker/unmarked_offsets.py"
 RESTORE = "consumer/worker/restore.py"
 

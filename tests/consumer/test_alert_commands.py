@@ -29,9 +29,13 @@ def test_without_grafana_they_are_the_two_files_for_prometheus(capsys: pytest.Ca
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--grafana", "--floor", "0.8"), "it needs --datasource UID"),
-        (("--grafana", "--datasource", "x"), "it needs --floor, the pass rate"),
-        (("--grafana", "--datasource", "x", "--floor", "80"), "must be less than or equal to 1"),
+        (("--grafana", "--floor", "0.8"), "--grafana needs --datasource UID"),
+        (("--grafana", "--datasource", "x"), "and --floor (the pass"),
+        (("--grafana", "--datasource", "x", "--floor", "80"), "--floor 80 is not a number from 0 to 1"),
+        (("--grafana", "--datasource", "x", "--floor", "80%"), "80 percent is 0.8"),
+        (("--grafana", "--datasource", "", "--floor", "0.8"), "--grafana needs --datasource UID"),
+        (("--floor", "0.8"), "give --grafana, too"),
+        (("--datasource", "x"), "give --grafana, too"),
     ],
 )
 def test_what_is_missing_or_wrong_is_named(

@@ -408,3 +408,11 @@ def test_scorecard_and_page_tell_the_kinds_of_the_misses() -> None:
         "characters 1 to 35; output: said; narrative: supported), `seen by Dr Amsel at"
     ) in page
     assert "; output: absent; narrative: silent)" in page
+
+
+def test_of_a_denial_that_is_contradicted_the_whole_term_is_said() -> None:
+    output = Output(("The patient was intubated.",), "", ())
+    narrative = "She was not intubated."
+    diagnosis = diagnose(Expectations(("not intubated",), (), ()), output, narrative)
+    said = reason(diagnosis.misses[0], Explanation(diagnosis, output, narrative))
+    assert said.endswith('the term and the narrative say "not intubated".')

@@ -181,12 +181,44 @@ def test_a_fault_that_passes_is_asked_again_and_answered(
     assert {each["answer"] for each in answers(capsys, endpoint).values()} == {"not_said"}
 
 
+@pytest.mark.parametrize(
+    ("reply", "why"),
+    [
+        (opinion("said", "fever and wheeze"), "its quote is not in the text"),
+        (opinion("unclear"), "the model finds it unclear"),
+        (Said("prose"), "no reply was an answer"),
+        (opinion("not_said"), None),
+    ],
+)
+def test_of_no_opinion_it_is_said_why(
+    reply: Said, why: str | None, endpoint: ModelEndpoint, capsys: pytest.CaptureFixture[str]
+) -> None:
+    endpoint.script = lambda _: reply
+    assert answers(capsys, endpoint)["J-1", "miss"]["why"] == why
+
+
+def test_tokens_of_replies_that_are_no_answers_count_too(
+    endpoint: ModelEndpoint, capsys: pytest.CaptureFixture[str]
+) -> None:
+    endpoint.script = lambda _: Said("prose")
+    assert judge(endpoint) == 0
+    assert f"({3 * 3} faulty), {3 * 3 * 100} tokens" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("more", [["--repeat", "2"], ["--leave-out", "x"], ["calibrate", "--calibration", "x"]])
+def test_what_is_not_for_this_command_is_refused(
+    more: list[str], endpoint: ModelEndpoint, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert judge(endpoint, *more) == 3
+    assert "safe judge calibrate" in capsys.readouterr().err
+
+
 def test_too_many_faults_end_the_run(endpoint: ModelEndpoint, capsys: pytest.CaptureFixture[str]) -> None:
     write_cases({f"J-{number}": CASES["J-1"] for number in range(30)})
     endpoint.script = lambda _: Said("prose with Wheeze")
     assert judge(endpoint) == 3
     message = capsys.readouterr().err
-    assert "too many replies are no answers (21; of the last one, it is not the JSON that was asked for)" in message
+    assert re.search("21 of 2[1-4] replies could not be used; of the last one, it is not the JSON", message)
     assert "Wheeze" not in message
     assert len(endpoint.requests) < 30
 
@@ -297,7 +329,7 @@ def test_an_endpoint_that_goes_on_failing_ends_the_run(
 ) -> None:
     endpoint.script = lambda _: Said(status=500, headers={"Retry-After-Ms": "1"})
     assert judge(endpoint) == 3
-    assert "the endpoint goes on failing (status 500); give --cache" in capsys.readouterr().err
+    assert f"{endpoint.url}: the endpoint goes on failing (status 500)" in capsys.readouterr().err
 
 
 def test_an_endpoint_that_is_not_there_is_named_as_that(capsys: pytest.CaptureFixture[str]) -> None:
@@ -548,7 +580,10 @@ def test_json_has_an_opinion_as_a_field_of_what_it_is_about(opinions: str, capsy
     expected = {("J-1", "misses"): given, ("J-2", "doubtful"): given, ("J-3", "unsupported"): given}
     assert main(with_opinions(opinions, "explain", "--all", "-f", "json")) == 0
     assert entries_with_opinions(json.loads(capsys.readouterr().out)["results"]) == expected
-    main(with_opinions(opinions, "score", "-c", "K07", "-b", "*", "-o", "report.json"))
+    main(with_opinions(opinions, "score", "-c", "K07", "-b", "*", "-o", "report.json", "-o", "report.html"))
+    html = Path("report.html").read_text(encoding="utf-8")
+    for said in ("the output does not say it", "the output does not mean it", "the narrative does not have it"):
+        assert f"{said} (m-1, uncalibrated" in html
     assert entries_with_opinions(json.loads(Path("report.json").read_bytes())["results"]) == expected
     assert main(with_opinions(opinions, "triage", "-o", "triage.json")) == 0
     assert [each["opinion"] for each in json.loads(Path("triage.json").read_bytes())["proposals"] if "opinion" in each]

@@ -31,7 +31,7 @@ from consumer.offline.pages.miss_wording import (
     explained_terms,
     misses_in_words,
     reason,
-    unsupported_in_words,
+    value_in_words,
 )
 from consumer.offline.pages.numbers import score
 from consumer.offline.pages.quotes import ELLIPSIS, Mark, MarkedText, passage_of, text_of
@@ -48,7 +48,7 @@ from consumer.text import printable, quoted
 from safe_core import Criterion
 from safe_core.diagnosis import doubtful_document
 from safe_core.near_violations import near_document
-from safe_core.unsupported import Unsupported, unsupported_document
+from safe_core.unsupported import unsupported_document
 
 _LONGEST_FAILURE: Final = 500
 
@@ -133,12 +133,7 @@ def _unsupported(case: CaseLine, explanation: Explanation, layout: Layout) -> It
     """Give the values of an output that its narrative does not have."""
     for value in case.unsupported:
         lead = Text.assemble("  ", ("value  ", BOLD), printable(value.text), "  ")
-        yield from layout.hanging(lead, printable(unsupported_in_words(value) + _opinion_on(value, explanation)))
-
-
-def _opinion_on(value: Unsupported, explanation: Explanation) -> str:
-    opinion = explanation.opinions.get(("unsupported_value", None, value.text, value.passage.start))
-    return "" if opinion is None else f"; opinion: {opinion.words}"
+        yield from layout.hanging(lead, printable(value_in_words(value, explanation)))
 
 
 def _word_for(term: ExplainedTerm) -> str:
@@ -442,5 +437,5 @@ def _bullets(explained: ExplainedCase, quoted: Explanation | None) -> Iterator[s
                 said = decided(kind, term.criterion, term.text)
                 yield f"{what}: {literal(term.place)}. {term.advice}".rstrip() + said
     for value in explained.case.unsupported:
-        said = unsupported_in_words(value) + _opinion_on(value, explained.explanation)
+        said = value_in_words(value, explained.explanation)
         yield f"- **value** {literal(value.text)}: {literal(said)}"

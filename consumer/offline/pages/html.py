@@ -21,7 +21,7 @@ from consumer.offline.pages.miss_wording import (
     Group,
     explained_terms,
     near_term,
-    unsupported_in_words,
+    value_in_words,
     with_decisions,
 )
 from consumer.offline.pages.quotes import SideBySide, side_by_side
@@ -43,7 +43,7 @@ def render_html(run: ScoredRun) -> str:
         ceiling=report_content.ceiling(report),
         filters=_filters(run),
         unsupported_heading=UNSUPPORTED,
-        unsupported_in_words=unsupported_in_words,
+        value_in_words=value_in_words,
         cases=map(partial(_case, run), run.worst_first()),
     )
 
@@ -103,6 +103,7 @@ class _Case(NamedTuple):
     decided: str
     kinds: Sequence[str]
     groups: Sequence[Group]
+    explanation: Explanation | None = None
     texts: SideBySide | None = None
 
 
@@ -117,6 +118,7 @@ def _case(run: ScoredRun, case: CaseLine) -> _Case:
         judged,
         _kinds(explanation),
         explained_terms(explanation, case.remarked, shows_text=run.shows_text),
+        explanation,
         side_by_side(explanation, case.remarked) if run.shows_text else None,
     )
 

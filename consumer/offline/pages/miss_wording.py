@@ -165,7 +165,9 @@ def _contradiction(miss: Miss, quoted: Explanation | None) -> str:
     said = place if quoted else f"something else in {place}"
     told = "the term and the narrative say" if miss.verdict == "output" else "the term says"
     too = ", and so does the narrative" if miss.narrative_has_it_too else ""
-    return f"The output says {said}{too}; {told} {_listed(miss.missing_words or [miss.term.strip()])}."
+    # of a denial, its words without "not" would say the opposite
+    words = [miss.term.strip()] if miss.kind == "polarity" or not miss.missing_words else miss.missing_words
+    return f"The output says {said}{too}; {told} {_listed(words)}."
 
 
 def _places(miss: Miss, side: Literal["output", "narrative"], quoted: Explanation | None) -> list[str]:
@@ -303,6 +305,13 @@ def unsupported_in_words(value: Unsupported) -> str:
     """Say how the narrative lacks a value, where the output has it, and what the narrative has instead."""
     nearest = f"; the narrative has {value.nearest}" if value.nearest else ""
     return f"{UNSUPPORTED_LABELS[value.kind]}, {quotes.place_of(value.passage)}{nearest}"
+
+
+def value_in_words(value: Unsupported, explanation: Explanation | None) -> str:
+    """Say the same, and what a model thinks of it."""
+    about = ("unsupported_value", None, value.text, value.passage.start)
+    opinion = None if explanation is None else explanation.opinions.get(about)
+    return unsupported_in_words(value) + ("" if opinion is None else f"; opinion: {opinion.words}")
 
 
 def near_term(near: NearViolation, found: Sequence[quotes.MarkedText] = ()) -> ExplainedTerm:
