@@ -178,6 +178,8 @@ def _files(outputs: Given | Sequence[str | Path], scratch: Path) -> Sequence[Pat
     """Give the files of outputs; events in memory are written into one."""
     given = [outputs] if isinstance(outputs, str | Path) else outputs
     paths = [Path(each) for each in given if isinstance(each, str | Path)]
+    if paths and len(paths) < len(given):
+        raise ConfigurationError("outputs mix paths and events; give either, or write the events to a file")
     if paths:
         return paths
     (scratch / "outputs.jsonl").write_text("".join(f"{json.dumps(each)}\n" for each in given), encoding="utf-8")

@@ -124,7 +124,7 @@ class Progress:
         """Count a reply that is no answer; raises Transient if there are too many."""
         self.faulty += 1
         self.tokens += fault.tokens
-        if self.faulty > max(_FAULTY_AT_LEAST, self.total // _FAULTY_SHARE):
+        if self.faulty > max(_FAULTY_AT_LEAST, self.paid // _FAULTY_SHARE):
             raise Transient(f"{self.faulty} of {self.paid} replies could not be used; of the last one, {fault}")
 
     @property

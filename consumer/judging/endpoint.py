@@ -93,7 +93,11 @@ def _failure(status: int) -> ConfigurationError | Transient:
 
 def check_consent(base_url: str, sent_to: str | None) -> None:
     """Raise ConfigurationError unless the user named the host of the endpoint, loopback too."""
-    parts = urlsplit(base_url)
+    try:
+        parts = urlsplit(base_url)
+        parts.port  # noqa: B018  which is read only now
+    except ValueError:
+        parts = urlsplit("")
     if parts.scheme not in {"http", "https"} or not parts.hostname or parts.username is not None or parts.query:
         raise ConfigurationError("--base-url is not an address such as https://host/v1, without login and query")
     host = visible(parts.hostname)
@@ -104,6 +108,8 @@ def check_consent(base_url: str, sent_to: str | None) -> None:
         )
     if sent_to.casefold() != parts.hostname.casefold():
         raise ConfigurationError(f"--send-texts-to names {visible(sent_to)}, but --base-url leads to {host}")
+    if parts.scheme == "http" and parts.hostname not in {"localhost", "127.0.0.1", "::1"}:
+        print_message(f"texts and key go to {host} unencrypted; give an address with https if there is one")
 
 
 @asynccontextmanager

@@ -51,7 +51,9 @@ class Opinions(msgspec.Struct, frozen=True):
             if each is not None:
                 is_stale = self.version != __version__ and each.standing in {"calibrated", "weak"}
                 standing: Standing = "stale" if is_stale else each.standing
-                words = f"{answer_in_words(question.kind, each.answer)} ({self.model}, {worth_in_words(standing)})"
+                words = (
+                    f"{answer_in_words(question.kind, each.answer)} ({visible(self.model)}, {worth_in_words(standing)})"
+                )
                 document = {"answer": each.answer, "model": self.model, "standing": standing}
                 shown[question.subject[1:]] = ShownOpinion(words, document)
         return shown

@@ -137,6 +137,8 @@ class AbortedProof:
         self._witness = witness
         self._producer: Identity | None = None
         self._is_open = False
+        self._is_unanswered = False
+        """Whether a commit may still be on its way: after an abort it would open another transaction (KIP-890)."""
         self._checked: int | None = None
 
     async def begin(self) -> None:
@@ -144,6 +146,7 @@ class AbortedProof:
             self._producer = None
             self._producer = await self._transactions.start(self._id, _TRANSACTION_MS)
         self._is_open = True
+        self._is_unanswered = False
         await self._transactions.add_offsets(self._producer, self._group)
 
     async def give(self, link: CoordinatorLink) -> int:
@@ -156,9 +159,11 @@ class AbortedProof:
         assert self._producer is not None
         member = Member(link.member_id, generation)
         offsets = {self._witness.partition: (_NO_OFFSET, "")}
+        self._is_unanswered = True
         response = await link.ask(
             MemberOffsetsRequest(self._producer, self._group, member, self._witness.topic, offsets)
         )
+        self._is_unanswered = False
         return _only(list(codes_of(response).values()))
 
     async def _check_that_generations_count(self, link: CoordinatorLink) -> None:
@@ -173,8 +178,8 @@ class AbortedProof:
             _raise_for(code, self._witness.topic)
 
     async def end(self) -> None:
-        if self._producer is None or not self._is_open:
-            return
+        if self._producer is None or not self._is_open or self._is_unanswered:
+            return  # a new start ends what is open, and makes brokers refuse what comes late
         try:
             async with asyncio.timeout(_END_SECONDS):
                 await self._transactions.end(self._producer, commit=False)

@@ -79,6 +79,7 @@ class Transactions:
             try:
                 response = await self._accepted(transactional_id, request)
             except Unanswered:
+                await asyncio.sleep(_LONGEST_PAUSE_SECONDS)
                 continue  # another start does no harm
             return Identity(transactional_id, response.producer_id, response.producer_epoch)
 
@@ -158,18 +159,12 @@ class Transactions:
 
 async def _answer(connection: Any, request: Any) -> Any:
     """Send a request; without an answer, nothing else waits behind it: the next request gets a new connection."""
-    answer = asyncio.ensure_future(connection.send(request))
     try:
-        # Not cancelled with the caller: the answers to others come over the same connection.
-        done, _ = await asyncio.wait([answer], timeout=_ANSWER_SECONDS)
-        if not done:
-            raise TimeoutError
-        return answer.result()
+        async with asyncio.timeout(_ANSWER_SECONDS):
+            return await connection.send(request)
     except FAILURES:
         connection.close()
         raise
-    finally:
-        aiokafka_internals.forget(answer)
 
 
 def _codes(response: Any) -> Collection[tuple[str, int]]:

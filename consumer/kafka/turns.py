@@ -19,7 +19,8 @@ What a failed turn leaves behind:
 | the end was not asked for              | it is not committed           | the same records are sent again           |
 | the end was asked for, no answer       | nothing                       | the proven offset decides: done, or again |
 | another producer has our id, the group | it is not committed; we may   | lost: the partitions are taken up again   |
-| refuses us, a broker refuses a record  | not be the owner any more     |                                           |
+| refuses us                             | not be the owner any more     |                                           |
+| a broker refuses a record              | it is not committed           | lost are those that write there           |
 | no success within the time that one    | as above                      | lost                                      |
 | transaction may take                   |                               |                                           |
 
@@ -29,7 +30,7 @@ their way. So before the next one begins, a newer epoch of the same id ends what
 whatever comes late: an abort alone would not.
 
 Where the leader of a partition does not acknowledge what is written to it, that is tried again by itself, after a
-pause: it holds up only those that write to it.
+pause, by turns with all else: it holds up others for one trial at a time.
 """
 
 import asyncio
@@ -114,6 +115,7 @@ class _Slice:
     member: Member
     done: "asyncio.Future[None]"
     expires_at: float
+    times_fenced: int
 
 
 @dataclass(slots=True, eq=False)
@@ -191,6 +193,7 @@ class Turns:
         self._sit_outs: dict[Place, _SitOut] = {}
         self._one_at_a_time = asyncio.Lock()
         self._next_at = 0.0
+        self._tried_one = False
         self._backoff = Backoff(0.05, 1.0)
         self._gained: set[int] = set()
         self._ended: dict[int, _Ended] = {}
@@ -287,7 +290,8 @@ class Turns:
         assert outgoing.member is not None
         done = asyncio.get_running_loop().create_future()
         expires_at = time.monotonic() + self._timeout_seconds
-        self._slices.append(_Slice(partition, outgoing, after, outgoing.member, done, expires_at))
+        joined = _Slice(partition, outgoing, after, outgoing.member, done, expires_at, self.times_fenced)
+        self._slices.append(joined)
         self._wake()
         await done
 
@@ -336,7 +340,7 @@ class Turns:
         return min(until, each.expires_at)
 
     def _next_slices(self) -> list[_Slice]:
-        """Those that are due, all of one generation; one that has sat out is tried by itself."""
+        """Those that are due, all of one generation; one that has sat out is tried alone, by turns with the others."""
         now = time.monotonic()
         waiting = [each for each in self._slices if not each.done.done()]
         sitting = [each for each in waiting if self._sit_outs.keys() & each.outgoing.records]
@@ -344,7 +348,9 @@ class Turns:
         for each in late:
             _lose([each], self._unacknowledged(self._sit_outs.keys() & each.outgoing.records))
         due = [each for each in sitting if each not in late and self._due_at(each) <= now][:1]
-        due = due or [each for each in waiting if each not in sitting]
+        sound = [each for each in waiting if each not in sitting]
+        due = sound if sound and (self._tried_one or not due) else due
+        self._tried_one = bool(due) and due != sound
         chosen = [each for each in due if each.member == due[0].member]
         self._slices = [each for each in waiting if each not in chosen and each not in late]
         return chosen
@@ -363,6 +369,7 @@ class Turns:
             except Exception as error:  # noqa: BLE001 - those that wait for this turn must not wait for ever
                 without_frames(error)
                 await self._give_up(attempt)
+                _raise_defect(error, [each.done for each in slices])
                 await self._after_failure(slices, attempt, error)
             except asyncio.CancelledError:
                 await self._give_up(attempt)
@@ -388,6 +395,8 @@ class Turns:
     async def _transact(self, slices: Sequence[_Slice], attempt: _Attempt) -> None:
         batches = await batches_of([each.outgoing for each in slices], is_transactional=True)
         producer, identity = await self._started(slices[0].member)
+        if any(each.times_fenced != self.times_fenced for each in slices):  # while they waited
+            raise PartitionLost("another producer has taken over a partition of this worker")
         await self._begin(producer, identity, batches, attempt)
         patience = _PATIENCE_SECONDS + sum(each.outgoing.size for each in slices) / _LEAST_BYTES_A_SECOND
         await self._send(producer, identity, batches, attempt, patience)
@@ -483,8 +492,11 @@ class Turns:
                 await self._write_marks(marks, attempt)
         except Exception as error:  # noqa: BLE001 - as in a turn
             without_frames(error)
-            failure = self._meaning(error)
             await self._give_up(attempt)
+            _raise_defect(error, [each.offset for each in marks])
+            failure = self._meaning(error)
+            if isinstance(failure, PartitionLost) and failure.fenced:
+                self._note_fence()
             for place in attempt.late:
                 self._sit_out(place, time.monotonic())
             if attempt.late:  # only those fail that were not acknowledged
@@ -506,6 +518,7 @@ class Turns:
 
         async def write(mark: _Mark) -> None:
             place = (mark.topic, mark.partition)
+            mark.written_at = None
             attempt.unacknowledged.add(place)
             with attempt.asking():
                 written = await write_mark(producer, *place, mark.key, mark.headers)
@@ -532,21 +545,27 @@ class Turns:
         if writes_as is None or producer is None:
             return
         self._open = writes_as[0]
-        if attempt.has_begun and not attempt.unanswered and not attempt.end_is_out:
-            with contextlib.suppress(*FAILURES):
-                async with asyncio.timeout(_ABORT_SECONDS):
-                    await self._transactions.end(writes_as[1], commit=False)
-                    self._open = None
-        await asyncio.shield(asyncio.create_task(dispose(producer)))
+        try:
+            if attempt.has_begun and not attempt.unanswered and not attempt.end_is_out:
+                with contextlib.suppress(*FAILURES):
+                    async with asyncio.timeout(_ABORT_SECONDS):
+                        await self._transactions.end(writes_as[1], commit=False)
+                        self._open = None
+        finally:
+            await asyncio.shield(asyncio.create_task(dispose(producer)))
 
     async def _after_failure(self, slices: Sequence[_Slice], attempt: _Attempt, error: Exception) -> None:
         failure = self._meaning(error)
-        if isinstance(failure, PartitionLost) and failure.fenced:
+        is_fenced = isinstance(failure, PartitionLost) and failure.fenced
+        if is_fenced:
             self._note_fence()
+        if is_fenced or isinstance(error, OutOfGroup):
+            _lose(slices, failure)
+            return
         if attempt.refused is not None:
             _lose([each for each in slices if attempt.refused in each.outgoing.records], failure)
             slices = [each for each in slices if attempt.refused not in each.outgoing.records]
-        elif not isinstance(error, _PASSING) or isinstance(error, OutOfGroup):
+        elif not isinstance(error, _PASSING):
             _lose(slices, failure)
             return
         if attempt.end_is_out:
@@ -709,6 +728,16 @@ async def _all_done(tasks: Sequence["asyncio.Task[None]"], attempt: _Attempt, pa
     finally:
         for task in tasks:
             aiokafka_internals.forget(task)
+
+
+def _raise_defect(error: Exception, waiting: Sequence["asyncio.Future[Any]"]) -> None:
+    """Raise what is neither Kafka's failure nor ours to treat, here and where somebody waits: the worker ends."""
+    if isinstance(error, (SafeError, AssertionError, ExceptionGroup, *FAILURES)):
+        return
+    for each in waiting:
+        if not each.done():
+            each.set_exception(error)
+    raise error
 
 
 def _lose(slices: Sequence[_Slice], failure: SafeError) -> None:

@@ -184,6 +184,12 @@ def test_what_cannot_be_scored_is_refused_with_a_remedy(tmp_path: Path) -> None:
         safe_scorer.score_run(tmp_path / "nowhere", EVENTS)
 
 
+def test_events_beside_paths_are_not_left_out_in_silence() -> None:
+    mixed: Any = [STORY / "run_1.json", *EVENTS]
+    with pytest.raises(safe_scorer.ConfigurationError, match="outputs mix paths and events"):
+        safe_scorer.score_run(CASES, mixed)
+
+
 def test_remarks_say_what_was_not_used() -> None:
     run = safe_scorer.score_run(CASES, EVENTS[:-1])
     assert [remark for remark in run.remarks if "1 of 6 test cases" in remark]

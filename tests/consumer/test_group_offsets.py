@@ -286,3 +286,14 @@ async def test_a_proof_whose_transaction_is_in_doubt_is_the_last_of_its_producer
     again = ["start", "add", "aborted"]
     rest = ["add", "aborted"] if fails == "add" else []
     assert coordinator.transactions == ["start", "add", "aborted", *second, *again, *rest]
+
+
+async def test_a_proof_whose_commit_is_not_answered_is_not_aborted_but_started_again(
+    coordinator: Coordinator, proving: GroupOffsets, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The commit may still be on its way: behind an abort, it would open a transaction that nobody ends."""
+    monkeypatch.setattr(group_offsets, "_ANSWER_SECONDS", 0.1)
+    await proving.of([0])
+    coordinator.commits.append(None)
+    await proving.of([0])
+    assert coordinator.transactions == ["start", "add", "aborted", "add", "start", "add", "aborted"]

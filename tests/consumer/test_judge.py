@@ -236,7 +236,18 @@ def test_nothing_is_sent_without_the_name_of_the_host(
     assert endpoint.requests == []
 
 
-@pytest.mark.parametrize("url", ["ftp://host/v1", "host/v1", "https://", "https://u:p@host/v1", "https://host/v1?k=1"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ftp://host/v1",
+        "host/v1",
+        "https://",
+        "https://u:p@host/v1",
+        "https://host/v1?k=1",
+        "https://[h/v1",
+        "https://h:x/1",
+    ],
+)
 def test_an_address_that_is_none_is_refused(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["judge", "-i", "run.json", "-t", "cases", "--model", "m", "--base-url", url, "--send-texts-to", "host"]
     assert main(words) == 3

@@ -653,3 +653,120 @@ async def test_where_the_brokers_do_not_tell_the_time_all_go_on_without_it_and_a
     assert (len(marks), asked) == (9, 1)
     assert (clock.is_known, clock.now_ms()) == (False, OURS)
     assert [(each["event"], each["why"]) for each in logs] == [("the brokers do not tell the time", str(failure))]
+
+
+# --- what a turn that fails must not leave behind ---------------------------------------------------------------------
+
+
+async def test_a_producer_is_closed_also_where_its_partition_is_given_up_during_the_abort(
+    cluster: Cluster, turns: Turns
+) -> None:
+    [writer] = await gained(turns, 0)
+    cluster.codes.append({0: 22})
+    cluster.gates["abort"] = asyncio.Event()
+    commit = committing(writer, 5)
+    await until(lambda: "abort" in cluster.kinds)
+    await writer.dispose()
+    await until(lambda: "dispose" in cluster.kinds)
+    [failure] = await all_of([commit])
+    assert isinstance(failure, PartitionLost)
+
+
+async def test_a_slice_that_waited_while_our_id_was_taken_is_lost(cluster: Cluster, turns: Turns) -> None:
+    one, other = await gained(turns, 0, 1)
+    cluster.gates["partitions"] = asyncio.Event()
+    cluster.failures["partitions"] = deque([ProducerFenced()])
+    running = committing(one, 5)
+    await until(lambda: "partitions" in cluster.kinds)
+    queued = committing(other, 6)
+    await asyncio.sleep(0)
+    cluster.gates["partitions"].set()
+    lost = await all_of([running, queued])
+    assert all(isinstance(each, PartitionLost) for each in lost)
+    assert "commit" not in cluster.kinds
+
+
+async def test_a_fence_that_a_mark_meets_is_noted(cluster: Cluster, turns: Turns, clock: BrokersClock) -> None:
+    clock.note(THEIRS)
+    one, _ = await gained(turns, 0, 1)
+    cluster.failures["partitions"] = deque([ProducerFenced()])
+    with pytest.raises(PartitionLost) as lost:
+        await one.mark("state", 1, b"m", HEADERS)
+    assert lost.value.fenced
+    assert turns.times_fenced == 1
+
+
+async def test_what_nobody_has_foreseen_reaches_the_partition_as_it_is(cluster: Cluster, turns: Turns) -> None:
+    """As a lost partition it would be tried again for ever."""
+    [writer] = await gained(turns, 0)
+    cluster.failures["offsets"] = deque([TypeError("a defect")])
+    with pytest.raises(TypeError, match="a defect"):
+        await writer.commit(filled(writer), 5, "")
+    assert turns._running is not None
+    [failure] = await all_of([turns._running])
+    assert isinstance(failure, TypeError)
+
+
+async def test_a_mark_that_was_acknowledged_once_fails_when_its_leader_falls_silent(
+    turns: Turns, clock: BrokersClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock.note(THEIRS)
+    one, other = await gained(turns, 0, 1)
+    acknowledged, tries = Producer._acknowledged, {"a": 0, "b": 0}
+
+    async def held(self: Producer, topic: str, partition: int) -> Any:
+        tries[topic] += 1
+        if topic == "a" or tries["b"] > 1:
+            await asyncio.get_running_loop().create_future()
+        return await acknowledged(self, topic, partition)
+
+    monkeypatch.setattr(Producer, "_acknowledged", held)
+    marks = [asyncio.create_task(writer.mark(topic, 0, b"m", HEADERS)) for writer, topic in ((one, "a"), (other, "b"))]
+    async with asyncio.timeout(WITHIN_SECONDS):
+        lost = await asyncio.gather(*marks, return_exceptions=True)
+    assert all(isinstance(each, PartitionLost) for each in lost)
+    assert tries["b"] == 2
+
+
+async def test_leaders_that_are_silent_are_tried_by_turns_with_all_else(
+    cluster: Cluster, turns: Turns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.owned = set(range(8))
+    *sick, well = await gained(turns, *range(7))
+    acknowledged = Producer._acknowledged
+
+    async def held(self: Producer, topic: str, partition: int) -> Any:
+        if topic == "dead":
+            await asyncio.get_running_loop().create_future()
+        return await acknowledged(self, topic, partition)
+
+    monkeypatch.setattr(Producer, "_acknowledged", held)
+    commits = [committing(writer, 5, ("dead", at)) for at, writer in enumerate(sick)]
+    await until(lambda: len(turns._sit_outs) == len(sick))
+    async with asyncio.timeout(WITHIN_SECONDS):
+        for offset in range(10, 14):
+            before = cluster.kinds.count("partitions")
+            await well.commit(filled(well), offset, "")
+            assert cluster.kinds.count("partitions") - before <= 3, "its own turn, and the trials before and behind it"
+    for commit in commits:
+        commit.cancel()
+    await asyncio.gather(*commits, return_exceptions=True)
+
+
+async def test_a_producer_is_started_only_as_the_member_that_took_the_records(cluster: Cluster, turns: Turns) -> None:
+    """Between the confirmation and the start, the partition may have gone to another member."""
+    [writer] = await gained(turns, 0)
+    await writer.commit(filled(writer), 1, "")
+    cluster.failures["txn-offsets"] = deque([Unanswered("no answer")])
+    outgoing = filled(writer)
+    confirm = cluster.confirm
+
+    async def rebalancing(partition: int) -> None:
+        await confirm(partition)
+        cluster.assigned_as = SECOND
+
+    cluster.confirm = rebalancing  # type: ignore[method-assign]
+    starts = cluster.kinds.count("start")
+    with pytest.raises(PartitionLost):
+        await writer.commit(outgoing, 2, "")
+    assert cluster.kinds.count("start") == starts

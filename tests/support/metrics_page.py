@@ -28,7 +28,7 @@ LABELS: Mapping[str, str] = {
     "`foreign` (a scored record of another group); "
     "of look-ups: `found`, `not_found`, `ambiguous`, `invalid`, `transient`",
     "partition": "the partition of the topic",
-    "reason": "why a record became a dead letter: [contract.md](contract.md#dead-letters) lists the reasons",
+    "reason": "why a record became a dead letter: [contract.md](../contract.md#dead-letters) lists the reasons",
     "source": "`folder`, `http` or `topic`",
     "topic": "the topic",
     "version": "the version of SAFE",
