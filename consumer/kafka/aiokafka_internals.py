@@ -599,6 +599,18 @@ def next_arrival(consumer: AIOKafkaConsumer) -> "asyncio.Future[None]":
     return arrival
 
 
+def pace_fetches(consumer: AIOKafkaConsumer, seconds_left: Callable[[], float]) -> None:
+    """Ask no broker for anything as long as `seconds_left` is above zero: what arrives meanwhile is in one answer."""
+    fetcher = consumer._fetcher
+    look = fetcher._get_actions_per_node
+
+    def looked_when_due(assignment: Any) -> Any:
+        left = seconds_left()
+        return look(assignment) if left <= 0 else ([], {}, left, False, [])
+
+    fetcher._get_actions_per_node = looked_when_due
+
+
 def nodes_of(admin: AIOKafkaAdminClient) -> dict[int, str]:
     """The brokers that the client knows: address by id."""
     return {broker.nodeId: f"{broker.host}:{broker.port}" for broker in admin._client.cluster.brokers()}

@@ -32,6 +32,10 @@ _REBALANCE_TIMEOUT_MS = 60_000
 _FETCH_WAIT_MS = 200
 _PARTITION_FETCH_BYTES = 2 * 1024 * 1024
 _FETCH_BYTES = 16 * 1024 * 1024
+_FETCH_PAUSE_SECONDS = 0.02
+_FETCH_PAUSE_A_RECORD_SECONDS = 0.005
+"""From one fetch to the next, by what it brought: at once while little comes. Each names every partition."""
+
 _FIRST_REST_SECONDS = 0.1
 _LONGEST_REST_SECONDS = 30.0
 """The longest pause before the next try to read a batch that cannot be read: each try decompresses it again."""
@@ -151,6 +155,7 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
         self._paused: set[int] = set()
         self._rests: dict[int, _Rest] = {}
         self._arrival: asyncio.Future[None] | None = None
+        self._next_fetch_at = 0.0
         self._failure: SafeError | None = None
         # What the current poll has found so far: a partition that gets another position meanwhile must not deliver it.
         self._taken: dict[int, aiokafka_internals.Taken] = {}
@@ -183,6 +188,7 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
         aiokafka_internals.note_syncs(self._consumer, self._note_sync)
         aiokafka_internals.join_at_once(self._consumer, self._offered)
         aiokafka_internals.note_assignments(self._consumer, self._note_assignment)
+        aiokafka_internals.pace_fetches(self._consumer, self.seconds_to_fetch)
         self._consumer.subscribe([self._membership.topic], listener=self)
 
     async def stop(self, deadline_seconds: float) -> None:
@@ -268,12 +274,19 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
             raise translated(error, f"topic {self._membership.topic}, group {self._membership.group}") from error
         self._taken.clear()
         self._unread.clear()
+        began = time.monotonic()
         for where in self._ready():
             await self._take(where)
+            taken = sum(map(len, self._taken.values()))
+            self._next_fetch_at = began + min(_FETCH_PAUSE_SECONDS, _FETCH_PAUSE_A_RECORD_SECONDS * taken)
             await asyncio.sleep(0)  # a take never suspends, and may take long
         if not self._taken:
             self._raise_failure()
         return self._with_positions()
+
+    def seconds_to_fetch(self) -> float:
+        """For how long brokers are not yet asked for more; zero or less: at once."""
+        return self._next_fetch_at - time.monotonic()
 
     async def _take(self, where: TopicPartition) -> None:
         """Take what one partition has; its failures do not concern the others."""

@@ -87,6 +87,9 @@ _PAUSE_SECONDS = 0.05
 _PAUSE_A_RECORD_SECONDS = 0.005
 """From one begin to the next, by what a turn wrote: at once while little comes, twenty a second while much does."""
 
+_LEAD_SECONDS = 0.02
+"""So long before a turn begins, partitions take what is to be part of it: what arrives until then is."""
+
 _PATIENCE_SECONDS = 1.5
 _LEAST_BYTES_A_SECOND = 256 * 1024
 """A broker that does not acknowledge for longer than it takes at this rate holds up only those that write to it."""
@@ -285,6 +288,12 @@ class Turns:
             else:
                 self._clock.note(told_ms, ended_at)
 
+    async def near(self) -> None:
+        """Return when the next turn is near."""
+        left = self._next_at - _LEAD_SECONDS - time.monotonic()
+        if left > 0:
+            await asyncio.sleep(left)
+
     async def commit(self, partition: int, outgoing: Outgoing, after: Committed) -> None:
         """Join the next turn, and return when it is committed; raises PartitionLost or Fatal."""
         assert outgoing.member is not None
@@ -360,7 +369,9 @@ class Turns:
         return PartitionLost(f"the leader of {topic}/{partition} does not acknowledge what is written", timed_out=True)
 
     async def _turn(self, slices: Sequence[_Slice]) -> None:
-        attempt, began = _Attempt(), time.monotonic()
+        attempt = _Attempt()
+        written = sum(each.outgoing.count for each in slices)
+        self._next_at = time.monotonic() + min(_PAUSE_SECONDS, _PAUSE_A_RECORD_SECONDS * written)
         self._in_turn = [each.partition for each in slices]
         try:
             try:
@@ -376,8 +387,6 @@ class Turns:
                 raise
             else:
                 self._backoff.reset()
-                written = sum(each.outgoing.count for each in slices)
-                self._next_at = began + min(_PAUSE_SECONDS, _PAUSE_A_RECORD_SECONDS * written)
                 self._note_committed(slices)
         finally:
             self._in_turn = ()
@@ -696,6 +705,9 @@ class TurnWriter:
 
     async def learn_time(self, topic: str, partition: int, key: bytes, headers: KafkaHeaders) -> None:
         await self._turns.learn_time(topic, partition, key, headers)
+
+    async def near(self) -> None:
+        await self._turns.near()
 
     def outgoing(self, now_ms: int, share: float = 1.0) -> Outgoing:
         member = self._subscription.assigned_as

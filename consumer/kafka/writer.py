@@ -222,6 +222,9 @@ class PartitionWriter(Protocol):
         It takes a mark that is never committed. Without transactions, the first acknowledgement has to tell it.
         """
 
+    async def near(self) -> None:
+        """Wait until the next transaction is near: what arrives until then can be part of it."""
+
     def outgoing(self, now_ms: int, share: float = 1.0) -> Outgoing:
         """An empty slice to fill, up to this share of what a slice may hold."""
 
@@ -340,6 +343,9 @@ class PlainWriter:
         """A mark would be seen by readers of this topic: the first acknowledgement of one that has LogAppendTime,
         among `timed_topics`, has to tell the time.
         """
+
+    async def near(self) -> None:
+        """Each partition commits by itself."""
 
     def outgoing(self, now_ms: int, share: float = 1.0) -> Outgoing:
         self._running()

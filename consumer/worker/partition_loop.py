@@ -284,6 +284,7 @@ class PartitionLoop:
             # Not `while granted`: a partition may be revoked and come back during one commit.
             while self.is_serving:
                 await self._wait_for_work(held)
+                await held.writer.near()
                 if self.is_serving:
                     await self._work(held)
 

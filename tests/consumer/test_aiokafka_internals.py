@@ -134,6 +134,7 @@ GUARDED = {
     "_do_heartbeat",
     "_drain_waiter",
     "_fetcher",
+    "_get_actions_per_node",
     "_get_conn",
     "_last_action",
     "_group_protocols",
@@ -880,6 +881,21 @@ async def test_a_partition_that_is_left_alone_does_not_hold_up_the_others(fetchi
     assert wait() < fetcher._fetcher_timeout, "a fetch no longer waits for what may be taken at once"
     aiokafka_internals.let_wait(fetching, [WHERE, TopicPartition("input", 7)])
     assert wait() == fetcher._fetcher_timeout, "the others wait until the partition's records are taken"
+
+
+async def test_nothing_is_fetched_before_it_is_time(fetching: Any) -> None:
+    fetcher, left = fetching._fetcher, 1.5
+    assert "await asyncio.wait(\n                    set(chain(" in source_of(Fetcher), (
+        "it no longer waits for what may change"
+    )
+    assert "timeout=timeout" in source_of(Fetcher), "the wait is no longer what the look tells"
+    aiokafka_internals.pace_fetches(fetching, lambda: left)
+    fetching._client.cluster.leader_for_partition = lambda _partition: 1
+    assignment = fetching._subscription.subscription.assignment
+    assert fetcher._get_actions_per_node(assignment) == ([], {}, 1.5, False, [])
+    left = 0.0
+    [(node, request)], *_ = fetcher._get_actions_per_node(assignment)
+    assert (node, [topic for topic, _ in request._topics]) == (1, ["input"])
 
 
 # --- the producer -----------------------------------------------------------------------------------------------------

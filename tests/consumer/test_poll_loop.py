@@ -65,6 +65,8 @@ class Site:
         self.restore_failures: deque[Exception] = deque()
         self.commit_gate = asyncio.Event()
         self.commit_gate.set()
+        self.near_gate = asyncio.Event()  # while it is not set, no transaction is near
+        self.near_gate.set()
         self.confirm_gate = asyncio.Event()
         self.confirm_gate.set()
         self.group_answers: deque[Exception | int | None] = deque()  # to questions about the offset, one by one
@@ -85,6 +87,10 @@ class Site:
         self.end += markers
         if self.group is not None:
             self.group.news.set()
+
+    def is_fetched(self, end: int) -> bool:
+        """Whether all records before this offset have been polled."""
+        return self.group is not None and self.group.position == end
 
     @property
     def processed(self) -> list[int]:
@@ -320,6 +326,9 @@ class Writer:
         self.site.epoch += self.site.epochs_a_start
         self.epoch = ProducerEpoch(1, self.site.epoch)
 
+    async def near(self) -> None:
+        await self.site.near_gate.wait()
+
     def outgoing(self, now_ms: int, share: float = 1.0) -> Slice:  # noqa: ARG002 - the protocol's signature
         return Slice(share)
 
@@ -419,6 +428,32 @@ async def until(condition: Callable[[], object], what: str = "") -> None:
 def group_of(site: Site) -> Group:
     assert site.group is not None
     return site.group
+
+
+# --- a slice is taken when a transaction is near ---------------------------------------------------------------------
+
+
+async def test_what_comes_until_a_transaction_is_near_is_part_of_it(site: Site) -> None:
+    site.near_gate.clear()
+    async with running(stage_of(site)):
+        for end in (1, 2, 3):
+            site.publish()
+            await until(partial(site.is_fetched, end), "it is fetched")
+        assert site.tried == []
+        site.near_gate.set()
+        await until(lambda: site.processed == [0, 1, 2], "all are committed")
+    assert site.tried == [(3, 1.0)]
+
+
+async def test_a_partition_that_is_taken_away_meanwhile_takes_nothing(site: Site) -> None:
+    site.near_gate.clear()
+    async with running(stage_of(site)):
+        site.publish()
+        await until(partial(site.is_fetched, 1), "it is fetched")
+        await group_of(site).rebalance(frozenset())
+        site.near_gate.set()
+        await until(lambda: site.steps.count("disposes") == 1, "it is let go")
+    assert site.tried == []
 
 
 # --- taking up --------------------------------------------------------------------------------------------------------

@@ -221,6 +221,25 @@ async def test_a_poll_ends_as_soon_as_something_arrives(group: Group) -> None:
     assert (await polling)[1] == ([b"a"], 1, None)
 
 
+async def test_the_next_fetch_waits_the_longer_the_more_a_poll_has_brought(
+    group: Group, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subscription, "_FETCH_PAUSE_A_RECORD_SECONDS", 100.0)
+    monkeypatch.setattr(subscription, "_FETCH_PAUSE_SECONDS", 350.0)
+    assert await group.poll()
+    assert group.subscription.seconds_to_fetch() <= 0, "nothing came: at once"
+    group.bring(0, batch([b"a"]))
+    await group.poll()
+    assert 50 < group.subscription.seconds_to_fetch() <= 100
+    group.bring(0, batch([b"b", b"c"], 1))
+    group.bring(1, batch([b"d"]))
+    await group.poll()
+    assert 250 < group.subscription.seconds_to_fetch() <= 300, "of all partitions"
+    group.bring(1, batch([b"e"] * 1_000, 1))
+    await group.poll()
+    assert 300 < group.subscription.seconds_to_fetch() <= 350
+
+
 async def test_what_was_taken_before_a_partition_was_sent_elsewhere_is_not_delivered(group: Group) -> None:
     """Another task may move a partition while a poll takes from the next one."""
     group.bring(0, batch([b"a", b"b"]))

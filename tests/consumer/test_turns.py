@@ -260,6 +260,26 @@ async def test_the_offsets_are_committed_in_the_generation_in_which_the_records_
     assert "generation 5 of me" in next(step for step in cluster.steps if step.startswith("txn-offsets"))
 
 
+async def test_a_turn_is_near_a_moment_before_the_pace_lets_it_begin(
+    turns: Turns, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turns_module, "_PAUSE_SECONDS", 0.2)
+    monkeypatch.setattr(turns_module, "_PAUSE_A_RECORD_SECONDS", 0.1)
+    monkeypatch.setattr(turns_module, "_LEAD_SECONDS", 0.05)
+    loop, (writer, other) = asyncio.get_running_loop(), await gained(turns, 0, 1)
+    await asyncio.wait_for(writer.near(), 0.05)  # nothing was written: at once
+    cluster.gates["commit"] = asyncio.Event()
+    task = committing(writer, 5, ("result", 0), ("result", 1), ("result", 2))
+    await until(lambda: "commit" in cluster.kinds)
+    began = loop.time()
+    cluster.gates["commit"].set()
+    await task
+    await other.near()
+    assert loop.time() - began > 0.1, "the pace of a turn counts from its begin, and while it is under way"
+    await committing(other, 7)
+    assert cluster.kinds.count("commit") == 2
+
+
 async def test_slices_of_two_generations_are_never_in_one_turn(cluster: Cluster, turns: Turns) -> None:
     one, other = await gained(turns, 0, 1)
     before = filled(one)

@@ -29,6 +29,9 @@ class Marker:
         self.marks.append((topic, partition, key))
         assert headers
 
+    async def near(self) -> None:
+        raise AssertionError("a restore waits for no transaction")
+
     def outgoing(self, now_ms: int, share: float = 1.0) -> Outgoing:
         raise AssertionError(f"a restore writes nothing else, {now_ms}, {share}")
 
