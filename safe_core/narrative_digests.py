@@ -48,6 +48,17 @@ def stated_digest(value: object) -> str | None:
     return value
 
 
+def narrative_read(event: Mapping[str, object], output: object) -> str | None:
+    """Give the digest of the narrative that a model read: of the output's `raw_input`, else the event's `input_digest`.
+
+    None where neither tells; raises InvalidDigest.
+    """
+    stated = stated_digest(event.get("input_digest"))
+    if isinstance(output, (dict, Mapping)) and "raw_input" in output:  # dict first: that is asked more quickly
+        return digest_of_narrative(output["raw_input"]) or stated
+    return stated
+
+
 def do_inputs_match(read: str | None, told: Collection[str]) -> bool | None:
     """Tell whether the narrative that a model read is one that the holders of the test case tell; None: not known.
 

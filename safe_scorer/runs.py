@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from consumer.errors import ConfigurationError
 from consumer.files.outputs import OnDuplicate, open_all
+from consumer.files.selection import selections
 from consumer.offline import stored_report
 from consumer.offline.scoring import moment, score_files
-from consumer.offline.selection import selections
 from consumer.settings import surroundings
 from safe_core import (
     CRITERIA,

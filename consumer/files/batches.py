@@ -12,11 +12,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from consumer.case_sources.cases import ConflictingCases, Row, cases_in, expect_the_same, parse_document, rows_of
+from consumer.case_sources.cases import ConflictingCases, Row, expect_the_same, parse_document, rows_of
 from consumer.case_sources.folder import SUFFIX, list_folder, read_whole
 from consumer.errors import ConfigurationError
-from consumer.files.outputs import Entry, holds_outputs, is_own_report, readable, unusable
-from consumer.files.repeated_keys import RepeatedKey, repeated_keys, repeated_keys_lines
+from consumer.files.json_text import RepeatedKey, repeated_keys, repeated_keys_lines
+from consumer.files.outputs import holds_outputs, is_own_report, readable, unusable
 from consumer.text import composed, count_of, named, printable, visible
 from safe_core import MAX_ID_LENGTH, Batch, InvalidBatch, NoBatch, TestCase, narrative_of, parse_batch
 from safe_core.case_keys import unread_keys
@@ -73,34 +73,6 @@ class Batches:
     def holders(self, test_id: str) -> tuple[LoadedBatch, ...]:
         """The batches that hold a test_id."""
         return self._holders.get(test_id, ())
-
-    def answered_by(self, entry: Entry) -> tuple[LoadedBatch, ...]:
-        """The holders whose case an entry answers (contract.md, "Answers").
-
-        A batch_id, if the entry has one, decides by "Look-up"; else a batch_index that is some holder's. Where the
-        holders differ, the entry's narrative decides, if it can.
-        """
-        holders = self.holders(entry.test_id)
-        own = of_that_name(entry.batch_id, holders)
-        if not own and entry.batch_index is not None:
-            own = tuple(batch for batch in holders if batch.batch_index == entry.batch_index)
-        return own or self._of_its_narrative(holders, entry)
-
-    def _of_its_narrative(self, holders: tuple[LoadedBatch, ...], entry: Entry) -> tuple[LoadedBatch, ...]:
-        rows = [(batch, batch.rows[entry.test_id]) for batch in holders]
-        if entry.narrative is None or not differ(row for _, row in rows):
-            return holders
-        told = tuple(batch for batch, row in rows if any(entry.narrative in case.narratives for case in cases_in(row)))
-        return told or holders
-
-
-def of_that_name(name: str | None, batches: Iterable[LoadedBatch]) -> tuple[LoadedBatch, ...]:
-    """Those of a name, exactly or else in another Unicode form (contract.md, "Batch files")."""
-    if name is None:
-        return ()
-    candidates = tuple(batches)
-    exact = tuple(batch for batch in candidates if batch.name == name)
-    return exact or tuple(batch for batch in candidates if composed(batch.name) == composed(name))
 
 
 def load_batches(test_dir: Path, pattern: str = "*") -> Batches:

@@ -6,7 +6,7 @@ This is for people who name files: one that cannot be used raises ConfigurationE
 import hashlib
 import io
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,17 +18,13 @@ from consumer.files.json_text import BYTE_ORDER_MARK, parse_json_of_file
 from consumer.files.standard_input import STANDARD_INPUT, is_standard_input, read_standard_input
 from consumer.terminal import print_message
 from consumer.text import named, printable, quoted, visible
-from consumer.wire.input_event import narrative_read
 from safe_core import (
     MAX_ID_LENGTH,
-    EngineTexts,
     InvalidBatch,
     InvalidDigest,
     InvalidOutput,
     Output,
-    do_inputs_match,
     id_problem,
-    kind_of,
     known_archetype,
 )
 from safe_core.misspelt_keys import (
@@ -40,6 +36,7 @@ from safe_core.misspelt_keys import (
     look_alikes,
     resembling,
 )
+from safe_core.narrative_digests import narrative_read
 from safe_core.outputs import FAILURE_KEYS, failure_in, holds_nothing, not_an_object
 
 EVENT_SUFFIXES = frozenset({".jsonl", ".ndjson"})
@@ -51,10 +48,6 @@ _OPTIONAL_IDS = ("batch_id", "concern_id", "archetype", "metric_id", "run_id")
 
 OnDuplicate = Literal["first", "last"]
 """Which of several answers to one test case counts."""
-
-_STANDINGS: Final[Mapping[bool | None, int]] = {True: 0, None: 1, False: 2}
-FAILED: Final = 3
-"""The standing of a failed generation: it gives way to every answer."""
 
 NO_OUTPUT: Final = "its entry in the report has no engine_output"
 """The error of an entry that says of none."""
@@ -94,15 +87,6 @@ class Entry:
     error: str | None = None
     look_alikes: LookAlikes = ()
     unknown_keys: tuple[str, ...] = ()
-
-    def standing(self, narratives: Collection[str], texts: EngineTexts) -> int:
-        """Order answers to one case: made from one of its narratives 0, not known 1, made from another one 2.
-
-        Last comes FAILED, a generation that failed.
-        """
-        if kind_of(self.output, texts).generation == "failed":
-            return FAILED
-        return _STANDINGS[do_inputs_match(self.narrative, narratives)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,15 +332,6 @@ def _parsed(raw: bytes, path: Path, place: str, first_line: int = 1) -> dict[str
     if not isinstance(document, dict):
         raise unusable(path, f"{place} is {not_an_object(document, 'a JSON object')}")
     return document
-
-
-def passed_over_line(places: Collection[str]) -> str:
-    """Say which entries of reports give way to others that are surer to be made from the case's own narrative."""
-    is_one = len(places) == 1
-    was = "1 output is" if is_one else f"{len(places)} outputs are"
-    other = "a different output" if is_one else "for each of them a different output"
-    why = f"{other} for the same case is more likely to have come from the case's own narrative"
-    return f"{was} passed over, because {why}: {named(places, _LISTED, MAX_ID_LENGTH + 40)}"
 
 
 def unusable(path: Path, why: str) -> ConfigurationError:

@@ -30,7 +30,7 @@ from consumer.files.batches import (
     only_beside,
     read_document,
 )
-from consumer.files.repeated_keys import repeated_keys, repeated_keys_lines
+from consumer.files.json_text import repeated_keys, repeated_keys_lines
 from consumer.kafka import transactional_ids
 from consumer.kafka.connection import Connection
 from consumer.kafka.partitioner import partition_of_key

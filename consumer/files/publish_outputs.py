@@ -26,8 +26,9 @@ from consumer.files.batches import (
     load_batches,
     no_batch,
 )
-from consumer.files.outputs import FAILED, Entry, OnDuplicate, OutputFile, passed_over_line, unusable
-from consumer.files.unread_keys import UnreadKeys
+from consumer.files.join import Contest, Standing, answered_by, is_failed
+from consumer.files.outputs import Entry, OnDuplicate, OutputFile, unusable
+from consumer.files.unused_outputs import UnreadKeys, passed_over_line
 from consumer.kafka.publisher import publishing_events
 from consumer.settings import Settings
 from consumer.terminal import message_console, progress_bar
@@ -35,7 +36,7 @@ from consumer.text import count_of, named, visible
 from consumer.wire.input_event import InputRules, decode
 from consumer.wire.keys import event_key
 from consumer.wire.record import KafkaHeaders
-from safe_core import MAX_ID_LENGTH, BadTestCase, EngineTexts, TestCase, id_problem
+from safe_core import MAX_ID_LENGTH, BadTestCase, EngineTexts, TestCase, do_inputs_match, id_problem
 from safe_core.generations import DEFAULT_ENGINE_TEXTS
 
 _NAMED = 10
@@ -86,7 +87,7 @@ class TargetBatches:
         if self.batches is None:
             return ()
         name = entry.batch_id or self.given
-        return self.batches.answered_by(entry if name is None else _as_sent(entry, name))
+        return answered_by(self.batches, entry if name is None else _as_sent(entry, name))
 
     def narratives(self, entry: Entry) -> tuple[str, ...]:
         """The digests of the narratives that the case of an entry tells, in all batches that may hold it."""
@@ -115,7 +116,7 @@ class TargetBatches:
         """Tell whether the scorer finds a concern for an entry that is sent to a batch, as far as that is known."""
         if entry.concern_id is not None or self.batches is None:
             return True
-        case = _agreed(self.batches.answered_by(_as_sent(entry, batch_id)), entry)
+        case = _agreed(answered_by(self.batches, _as_sent(entry, batch_id)), entry)
         return case is not None and case.concern_id is not None
 
 
@@ -278,7 +279,7 @@ def _addressed(
             refusals[file.path, reason][entry.test_id] = None
     addressed, passed_over = _of_report(file, entries, target, on_duplicate, refusals, texts)
     _check_concern(file, addressed, target, refusals)
-    failed = dict.fromkeys(entry.test_id for entry, _ in addressed if entry.standing((), texts) == FAILED)
+    failed = dict.fromkeys(entry.test_id for entry, _ in addressed if is_failed(entry, texts))
     return (lambda: addressed), passed_over, tuple(failed)
 
 
@@ -298,28 +299,22 @@ def _of_report(
     texts: EngineTexts,
 ) -> tuple[Sequence[tuple[Entry, str]], Sequence[str]]:
     """Give what is sent of a report, and the entries that are passed over."""
-    answers: dict[tuple[str, str], list[Entry]] = {}  # to each case, by batch_id and test_id
-    standings: dict[str, int] = {}  # of each entry, by its place (contract.md, "The right patient")
+    contest: Contest[tuple[str, str]] = Contest(on_duplicate)  # for each case, by batch_id and test_id
+    chosen: dict[tuple[str, str], Entry] = {}
     for entry in entries:
-        standings[entry.place] = entry.standing(target.narratives(entry), texts)
-        for batch_id in target.batch_ids(entry):
-            answers.setdefault((batch_id, entry.test_id), []).append(entry)
-    passed_over: dict[str, None] = {}
-    for key, candidates in answers.items():
-        best = min(standings[entry.place] for entry in candidates)
-        worse = [entry for entry in candidates if best < standings[entry.place] < FAILED]
-        passed_over |= dict.fromkeys(f"{entry.test_id} ({entry.place})" for entry in worse)
-        alike = [entry for entry in candidates if standings[entry.place] == best]
-        answers[key] = alike[-1:] if best == FAILED else alike
-    twice = dict.fromkeys(test_id for (_, test_id), candidates in answers.items() if len(candidates) > 1)
-    if twice and on_duplicate is None:
-        refusals[file.path, "answered more than once (choose with --on-duplicate first or last)"] = twice
-    chosen = 0 if on_duplicate == "first" else -1
+        matches = do_inputs_match(entry.narrative, target.narratives(entry))
+        standing = Standing(is_failed(entry, texts), matches, 0, None, f"{entry.test_id} ({entry.place})")
+        for key in ((batch_id, entry.test_id) for batch_id in target.batch_ids(entry)):
+            if contest.enter(key, standing):
+                chosen[key] = entry
+    if on_duplicate is None and (twice := contest.twice):
+        refused = refusals[file.path, "answered more than once (choose with --on-duplicate first or last)"]
+        refused.update(dict.fromkeys(test_id for _, test_id in twice))
     # An entry that answers a case in several batches is sent once, to the first of them.
     addressed: dict[str, tuple[Entry, str]] = {}
-    for (batch_id, _), candidates in answers.items():
-        addressed.setdefault(candidates[chosen].place, (candidates[chosen], batch_id))
-    return [*addressed.values()], tuple(passed_over)
+    for (batch_id, _), entry in chosen.items():
+        addressed.setdefault(entry.place, (entry, batch_id))
+    return [*addressed.values()], tuple(contest.passed_over)
 
 
 # --- sending ----------------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ import msgspec
 from consumer.errors import ConfigurationError, Fatal, Transient
 from consumer.exit_codes import EXIT_OK
 from consumer.files.outputs import OnDuplicate, open_all
+from consumer.files.selection import selections
 from consumer.judging.asking import Asker, Cache, Opinion, Progress
 from consumer.judging.calibration import (
     Calibration,
@@ -29,7 +30,6 @@ from consumer.judging.questions import OPINION_KINDS, RUBRIC, OpinionKind, Quest
 from consumer.offline.decisions import Decisions
 from consumer.offline.scored_run import ScoredRun
 from consumer.offline.scoring import score_files
-from consumer.offline.selection import selections
 from consumer.offline.whole_files import write_whole
 from consumer.terminal import Bar, message_console, print_json, print_message, progress_bar
 from consumer.text import count_of, printable, quoted, visible

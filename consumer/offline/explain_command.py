@@ -18,11 +18,18 @@ from consumer.errors import ConfigurationError, Fatal, Transient
 from consumer.exit_codes import EXIT_OK
 from consumer.files.batches import Batches, all_narratives_of, batch_names, usable_batches
 from consumer.files.outputs import OnDuplicate, open_all, readable
+from consumer.files.selection import (
+    ANY_CONCERN,
+    Selection,
+    chosen_batches,
+    select_batches,
+    select_each_concern,
+    selections,
+)
 from consumer.judging.opinions import read_opinions, with_opinions
 from consumer.offline.answers import ANY_ANSWER, AnswerFilter, wordings
 from consumer.offline.decisions import Decisions
 from consumer.offline.explanations import NO_EXPECTATIONS
-from consumer.offline.narratives import with_digest
 from consumer.offline.pages.csv_tables import marked, unneeded_mark
 from consumer.offline.pages.explanation import (
     ExplainedCase,
@@ -34,14 +41,6 @@ from consumer.offline.pages.explanation import (
 )
 from consumer.offline.scored_run import CaseLine, Explanation, ScoredRun
 from consumer.offline.scoring import judged_row, near_in, score_files
-from consumer.offline.selection import (
-    ANY_CONCERN,
-    Selection,
-    chosen_batches,
-    select_batches,
-    select_each_concern,
-    selections,
-)
 from consumer.settings import Settings
 from consumer.telemetry.logs import describe
 from consumer.terminal import message_console, print_message, progress_bar, result_console
@@ -50,6 +49,7 @@ from consumer.wire.input_event import InputEvent, InputRules, decode
 from safe_core import EMPTY_OUTPUT, LABELS, MAX_ID_LENGTH, Label, Policy, TestCase, judged_by, kind_of, prepare
 from safe_core.diagnosis import diagnose
 from safe_core.lenient import beside_scores
+from safe_core.narrative_digests import digest_of_narrative
 from safe_core.unsupported import can_be_checked, unsupported_values
 
 _FROM_TOPIC_SECONDS: Final = 30.0
@@ -279,4 +279,6 @@ def _narrative(event: InputEvent, case: TestCase, test_dir: Path) -> str | None:
     names = sorted(batch_names(test_dir), key=lambda name: composed(name) != composed(event.batch_id))
     batches = usable_batches(test_dir, names)
     told = (text for batch in batches for text in all_narratives_of(batch).get(event.test_id, ()))
-    return with_digest(told, event.narrative) if event.narrative in case.narratives else next(told, None)
+    if event.narrative in case.narratives:
+        told = (text for text in told if digest_of_narrative(text) == event.narrative)
+    return next(told, None)

@@ -26,10 +26,10 @@ from consumer.files.batches import (
     only_beside,
     read_document,
 )
-from consumer.files.json_text import parse_json_of_file
+from consumer.files.join import answered_by
+from consumer.files.json_text import RepeatedKey, parse_json_of_file, repeated_keys
 from consumer.files.outputs import is_own_report, open_all, readable, unusable
-from consumer.files.repeated_keys import RepeatedKey, repeated_keys
-from consumer.files.unread_keys import UnreadKeys
+from consumer.files.unused_outputs import UnreadKeys
 from consumer.offline.decisions import Decisions
 from consumer.offline.pages.quotes import nearest_in
 from consumer.offline.stored_report import part_of
@@ -458,7 +458,7 @@ def _look_at_outputs(
     for outputs in open_all(paths):
         for entry in outputs.entries():
             read_keys.note(entry)
-            keys = [ExpectationsKey(batch.name, entry.test_id) for batch in batches.answered_by(entry)]
+            keys = [ExpectationsKey(batch.name, entry.test_id) for batch in answered_by(batches, entry)]
             is_asked = any(key in cases for key in keys)
             answers += is_asked
             kind = kind_of(entry.output, texts)

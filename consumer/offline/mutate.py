@@ -10,7 +10,7 @@ from consumer.case_sources.cases import case_or_poison
 from consumer.dead_letter_reasons import Poison
 from consumer.errors import ConfigurationError
 from consumer.files.batches import LoadedBatch, beside_lines, key_lines, narratives_of
-from consumer.offline.selection import chosen_batches
+from consumer.files.selection import chosen_batches
 from consumer.terminal import NO_BAR, Bar
 from consumer.text import count_of, named, visible
 from safe_core import Expectations, Policy, TestCase, is_of_concern, judged_by, prepare

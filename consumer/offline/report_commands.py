@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from consumer.exit_codes import CODE_OF_GATE, EXIT_OK
 from consumer.files.standard_input import called
+from consumer.files.unused_outputs import without_output
 from consumer.offline.compare import Comparison, compare
 from consumer.offline.destinations import Format, give, on_stdout, one_format, print_written, write_files
 from consumer.offline.gate import ComparisonGate, Gate, check_borne_out
@@ -16,7 +17,6 @@ from consumer.offline.pages.comparison import RENDERED
 from consumer.offline.pages.comparison_content import headline, remarks, summary
 from consumer.offline.pages.report_content import own_rules
 from consumer.offline.stored_report import checked_summary, distinct_names, read_report
-from consumer.offline.unanswering import without_output
 from consumer.offline.verify import lines, verify
 from consumer.terminal import print_message
 from consumer.text import count_of, named, printable, quoted

@@ -10,6 +10,7 @@ from msgspec.structs import replace as replace_fields
 from consumer.errors import ConfigurationError
 from consumer.files.batches import LoadedBatch, load_batches
 from consumer.files.outputs import OutputFile
+from consumer.files.selection import selections
 from consumer.files.term_edits import EditedCase, edited
 from consumer.offline.decisions import (
     CaseChoice,
@@ -28,7 +29,6 @@ from consumer.offline.decisions import (
 from consumer.offline.review_cases import Item, ReviewedCase, ScoredCase
 from consumer.offline.scored_run import RANKS, ShownOpinion, labels_of
 from consumer.offline.scoring import scored_unread
-from consumer.offline.selection import selections
 from consumer.offline.triage import Told, TriageRequest
 from consumer.offline.trust import Trust, trust
 from consumer.offline.whole_files import write_whole

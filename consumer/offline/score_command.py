@@ -10,6 +10,7 @@ from consumer.exit_codes import CODE_OF_GATE, CODE_OF_LABEL
 from consumer.files.batches import batch_names
 from consumer.files.json_text import json_text
 from consumer.files.outputs import OnDuplicate, OutputFile, open_outputs, output_files
+from consumer.files.selection import select
 from consumer.judging.opinions import read_opinions, with_opinions
 from consumer.offline.decisions import Decisions
 from consumer.offline.destinations import (
@@ -31,7 +32,6 @@ from consumer.offline.pages.markdown import render_markdown
 from consumer.offline.pages.report_content import why
 from consumer.offline.scored_run import ScoredRun
 from consumer.offline.scoring import Explain, moment, score_files
-from consumer.offline.selection import select
 from consumer.settings import Settings, surroundings
 from consumer.settings.file import FILE_NAME
 from consumer.terminal import Bar, message_console, print_message, progress_bar, result_console

@@ -1,4 +1,4 @@
-"""From files of outputs to a scored run: find the case of each, score, fold, report (contract.md, "Files").
+"""From files of outputs to a scored run: join them with the test cases, score, fold, report (contract.md, "Files").
 
 Entries are read, scored and let go one by one: what is kept is a row for each test case.
 """
@@ -9,22 +9,18 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
 from consumer import __version__
-from consumer.dead_letter_reasons import Poison
-from consumer.errors import ConfigurationError
-from consumer.files.outputs import FAILED, Entry, OnDuplicate, OutputFile, passed_over_line
-from consumer.files.unread_keys import UnreadKeys
+from consumer.files.join import Answered, Join
+from consumer.files.outputs import Entry, OnDuplicate, OutputFile
+from consumer.files.selection import SelectedCase, Selection
+from consumer.files.unused_outputs import without_output
 from consumer.offline.decisions import CaseDecisions, Decisions
 from consumer.offline.explanations import NO_EXPECTATIONS, explained
 from consumer.offline.many_diagnoses import Question
-from consumer.offline.narratives import Narratives
-from consumer.offline.newest_events import DatedEvent, NewestEvents
 from consumer.offline.scored_run import CaseLine, ScoredRun, avoided_terms, lenient_report, unsupported_report
-from consumer.offline.selection import Answers, SelectedCase, Selection
-from consumer.offline.unanswering import Unanswering, without_output
 from consumer.terminal import NO_BAR, Bar
-from consumer.text import count_of, named, printable, visible
+from consumer.text import count_of, named
 from consumer.wire.input_event import InputEvent
-from consumer.wire.times import milliseconds_of, rfc_3339
+from consumer.wire.times import rfc_3339
 from safe_core import (
     EMPTY_OUTPUT,
     LABELS,
@@ -63,19 +59,6 @@ _LISTED: Final = 50
 _LONGEST_REMARK: Final = MAX_ID_LENGTH + 210
 
 
-class Origin(NamedTuple):
-    """Where the answer that stands for a case came from: the batch whose case it answers, and its file's place.
-
-    `standing` orders entries of reports: made from the case's own narrative (0), not known (1), from another one (2).
-    Wherever it comes from, a failed generation (FAILED) comes last.
-    """
-
-    standing: int
-    rank: int
-    file: int
-    is_event: bool
-
-
 class _Read(NamedTuple):
     """What the texts of an answer say beside its scores; nothing where they are read later."""
 
@@ -88,7 +71,6 @@ class _Read(NamedTuple):
 class _Answer(NamedTuple):
     """The answer that stands for a case, and what it is explained by; its output is kept only where it will be."""
 
-    origin: Origin
     rules: Rules
     read: _Read
     narrative: str | None
@@ -99,7 +81,7 @@ class _Answer(NamedTuple):
 
 
 class Scoring:
-    """The rolling state of one run; add_file() for each file in order, then finish().
+    """One run: read(), then finish().
 
     Outputs are kept if `keep`; if not `reads`, doubtful hits, unsupported values and lenient recall are left out, which
     take most of the time.
@@ -108,6 +90,7 @@ class Scoring:
     def __init__(
         self,
         selection: Selection,
+        files: Iterable[OutputFile],
         policy: Policy,
         on_duplicate: OnDuplicate | None,
         decisions: Decisions | None = None,
@@ -118,153 +101,37 @@ class Scoring:
         self._selection, self._policy, self._on_duplicate = selection, policy, on_duplicate
         self._keep, self._reads = keep, reads
         self._decisions = decisions
-        self._answers = Answers(selection)
-        # Of selections over the same files, the first alone tells what answers none of them.
-        self._others = [Answers(each) for each in selection.others] if selection.is_first else []
-        self._told = Narratives(selection, self._answers)
+        self._join = Join(selection, files, policy.engine_texts, on_duplicate)
         self._concern = _concern_in_force(selection, policy)
         self._fold = LatestResults()
         self._standing: dict[str, _Answer] = {}
-        self._files: list[OutputFile] = []
-        # what remarks() tells
         self._judged_by: set[JudgedBy] = set()
-        self._twice: dict[str, set[int]] = {}
-        self._passed_over: dict[str, None] = {}
-        self._unanswering = Unanswering()
-        self._newest = NewestEvents()
-        self._keys = UnreadKeys()
-        self._outputs = self._outdated = self._set_aside = self._set_aside_unselected = 0
-
-    # --- reading ------------------------------------------------------------------------------------------------------
-
-    def add_file(self, file: OutputFile, bar: Bar) -> None:
-        """Score a file's entries, telling the bar of each; raises ConfigurationError for one that cannot be used."""
-        self._files.append(file)
-        if file.kind == "events":
-            self._add_events(file, bar)
-        else:
-            self._add_report(file, bar)
-
-    def _entries(self, file: OutputFile, bar: Bar) -> Iterator[tuple[int, Entry, tuple[int, ...]]]:
-        """Each entry that answers a case, with its number and the ranks of the case's batches that it answers."""
-        for number, entry in enumerate(file.entries()):
-            self._outputs += 1
-            self._keys.note(entry)
-            bar(1)
-            ranks = self._answers.ranks(entry)
-            if ranks:
-                yield number, entry, ranks
-            else:
-                self._note_unanswering(entry)
-
-    def _note_unanswering(self, entry: Entry) -> None:
-        is_asked = self._selection.only is None and self._selection.is_first
-        if is_asked and not any(other.ranks(entry) for other in self._others):
-            whys = [answers.why_none(entry) for answers in (self._answers, *self._others)]
-            self._unanswering.note(entry, "other_concern" if "other_concern" in whys else whys[0])
-
-    def _add_events(self, file: OutputFile, bar: Bar) -> None:
-        """Of events for one test case the latest counts (contract.md, "Latest result"); ties go by line."""
-        place = len(self._files) - 1
-        for number, entry, ranks in self._entries(file, bar):
-            event_time = _event_time(file, entry)
-            if entry.generated_at is not None:
-                self._newest.note(DatedEvent(event_time, entry.test_id, file.path, entry.place))
-            version = (event_time, place, number)
-            standing = FAILED if entry.standing((), self._policy.engine_texts) == FAILED else 0
-            self._offer(entry, Origin(standing, min(ranks), place, is_event=True), version)
-
-    def _add_report(self, file: OutputFile, bar: Bar) -> None:
-        """In a report, two entries may not answer the same case, unless it is said which of them counts."""
-        place = len(self._files) - 1
-        offered: set[int] = set()
-        for standing, by_rank in self._candidates(file, bar):
-            for rank, (number, entry) in by_rank.items():
-                if number not in offered:  # an entry that answers a case in several batches answers it in the first
-                    offered.add(number)
-                    self._offer(entry, Origin(standing, rank, place, is_event=False), (0, place, number))
-
-    def _candidates(self, file: OutputFile, bar: Bar) -> Iterable[tuple[int, dict[int, tuple[int, Entry]]]]:
-        """Give the entries that answer each case, by the rank of the batch, and their standing, which is the best.
-
-        An entry that was made from the case's own narrative goes before others (contract.md, "The right patient").
-        """
-        found: dict[str, tuple[int, dict[int, tuple[int, Entry]]]] = {}
-        for number, entry, ranks in self._entries(file, bar):
-            standing = entry.standing(self._answers.narratives(entry, min(ranks)), self._policy.engine_texts)
-            best, by_rank = found.get(entry.test_id, (standing, {}))
-            if standing > best:
-                if standing != FAILED:
-                    self._pass_over(entry)
-                continue
-            if standing < best:
-                for _, worse in by_rank.values() if best != FAILED else ():
-                    self._pass_over(worse)
-                by_rank = {}
-            found[entry.test_id] = standing, by_rank
-            for rank in ranks:
-                if rank in by_rank and standing != FAILED:
-                    self._twice.setdefault(entry.test_id, set()).add(standing)
-                if rank not in by_rank or standing == FAILED or self._on_duplicate == "last":
-                    by_rank[rank] = number, entry
-        return found.values()
-
-    def _pass_over(self, entry: Entry) -> None:
-        self._passed_over[f"{entry.test_id} ({entry.place})"] = None
 
     # --- scoring ------------------------------------------------------------------------------------------------------
 
-    def _offer(self, entry: Entry, origin: Origin, version: tuple[int, int, int]) -> None:
-        """Score an answer, unless another one stands for its case before it."""
-        answer = self._standing.get(entry.test_id)
-        standing = None if answer is None else answer.origin
-        is_stream = standing is not None and standing.rank == origin.rank and standing.is_event and origin.is_event
-        if standing is not None and is_stream and origin.standing == standing.standing:
-            self._outdated += 1  # whichever of the two it is
-        if standing is not None and standing != origin:
-            if not self._replaces(entry, origin, standing):
-                return
-            if not is_stream:
-                self._fold.remove(entry.test_id)  # else the fold itself knows which is the later event
-        narratives = self._answers.narratives(entry, origin.rank)
-        row, rules = self._row(self._selection.cases[entry.test_id], entry, version, narratives)
-        if self._fold.offer(entry.test_id, row):
-            told = self._told.of_output(entry, origin.rank)
-            read = self._read(entry, row, told) if self._reads else _Read()
-            output = entry.output if self._keep else None
-            fields = kind_of(entry.output, self._policy.engine_texts).not_asked_for
-            near = near_in(self._selection.cases[entry.test_id].prepared, row, entry.output)
-            self._standing[entry.test_id] = _Answer(origin, rules, read, told, entry.error, output, fields, near)
+    def read(self, bar: Bar) -> None:
+        """Score the entries that count, telling the bar of each; raises ConfigurationError for one that is unusable."""
+        for answered in self._join.answers(bar):
+            self._score(answered)
+
+    def _score(self, answered: Answered) -> None:
+        entry, told = answered.entry, answered.narrative
+        selected = self._selection.cases[entry.test_id]
+        row, rules = self._row(selected, entry, answered.version, answered.narratives)
+        if entry.test_id in self._fold:
+            self._fold.remove(entry.test_id)
+        self._fold.offer(entry.test_id, row)
+        read = self._read(entry, row, told) if self._reads else _Read()
+        output = entry.output if self._keep else None
+        fields = kind_of(entry.output, self._policy.engine_texts).not_asked_for
+        near = near_in(selected.prepared, row, entry.output)
+        self._standing[entry.test_id] = _Answer(rules, read, told, entry.error, output, fields, near)
 
     def _read(self, entry: Entry, row: CaseRow, told: str | None) -> _Read:
         said, own = judged_texts(row, entry.output, told)
         accepted = self._selection.cases[entry.test_id].test_case.accepted_wordings
         beside = beside_scores(said, own, row.details, accepted)
         return _Read(beside.doubtful, unsupported_values(said, own), can_be_checked(own), beside.lenient)
-
-    def _replaces(self, entry: Entry, origin: Origin, standing: Origin) -> bool:
-        """Tell whether an answer may take another's place.
-
-        Of two reports, the one made from the case's own narrative goes first. A case in several batches is answered in
-        the first that has any answer. Within it, events of several files are one stream; any other two files are two
-        answers. A failed generation gives way to everything, and nothing need be said of that.
-        """
-        if FAILED in (origin.standing, standing.standing):
-            return standing.standing == FAILED
-        if not (origin.is_event or standing.is_event) and origin.standing != standing.standing:
-            other = f"an answer of {printable(self._files[standing.file].path.name)}"
-            worse = entry.place if origin.standing > standing.standing else other
-            self._passed_over[f"{entry.test_id} ({worse})"] = None
-            return origin.standing < standing.standing
-        if origin.rank != standing.rank:
-            is_selected = max(origin.rank, standing.rank) < len(self._selection.cases[entry.test_id].batches)
-            self._set_aside += is_selected
-            self._set_aside_unselected += not is_selected
-            return origin.rank < standing.rank
-        if origin.is_event and standing.is_event:
-            return True
-        self._twice.setdefault(entry.test_id, set()).update((origin.standing, standing.standing))
-        return self._on_duplicate == "last"
 
     def _row(
         self,
@@ -303,7 +170,7 @@ class Scoring:
 
     def _narrative(self, test_id: str) -> str | None:
         answer = self._standing.get(test_id)
-        return self._told.of_case(test_id) if answer is None else answer.narrative
+        return self._join.narrative(test_id) if answer is None else answer.narrative
 
     def _decided(self) -> dict[str, CaseDecisions]:
         decisions = self._decisions
@@ -318,29 +185,13 @@ class Scoring:
 
     def remarks(self) -> Iterator[str]:
         """What the numbers alone do not tell, once finish() has been called."""
-        yield from self._unanswering.remarks()
-        if self._selection.is_first:
-            yield from self._keys.remarks()
+        yield from self._join.remarks()
         called = self._selection.called
-        for remark in self._remarks_on_cases():
+        for remark in (*self._join.remarks_on_cases(), *self._remarks_on_cases()):
             yield f"{called}: {remark}" if called else remark
 
     def _remarks_on_cases(self) -> Iterator[str]:
         yield from self._remarks_on_narratives()
-        if twice := self._answered_twice():
-            listed = named(twice, _LISTED, MAX_ID_LENGTH)
-            count = count_of(len(twice), "test_id")
-            yield f"{count} answered more than once, and only the {self._on_duplicate} answer counts: {listed}"
-        if self._outdated:
-            yield f"{count_of(self._outdated, 'event')} ignored: a later event has the same test_id"
-        if (remark := self._newest.remark()) is not None:
-            yield remark
-        if self._set_aside:
-            ignored = f"{count_of(self._set_aside, 'output')} ignored"
-            yield f"{ignored}: an output for an earlier batch (by file name) already answers the case"
-        if self._set_aside_unselected:
-            ignored = f"{count_of(self._set_aside_unselected, 'output')} ignored"
-            yield f"{ignored}: the batch is not selected, and another output already answers the case"
         yield from self._remarks_on_runs()
         yield from self._remarks_on_generations()
         if self._selection.only is None:
@@ -368,17 +219,7 @@ class Scoring:
         elif missing := len(self._selection.cases) - len(self._standing):
             yield without_output(missing, len(self._selection.cases))
 
-    def _answered_twice(self) -> list[str]:
-        """The cases that two answers of the same standing answer, none of a better one."""
-        return [
-            test_id
-            for test_id, standings in self._twice.items()
-            if self._standing[test_id].origin.standing in standings
-        ]
-
     def _remarks_on_narratives(self) -> Iterator[str]:
-        if self._passed_over:
-            yield passed_over_line(self._passed_over)
         others = [test_id for test_id in self._standing if self._fold.row(test_id).input_matches is False]
         if others:
             listed = named(others, _LISTED, MAX_ID_LENGTH)
@@ -409,13 +250,7 @@ class Scoring:
 
         Raises ConfigurationError where a case is answered twice, or none at all is though that is not allowed.
         """
-        self._refuse_twice()
-        if not self._outputs:
-            names = named([str(file.path) for file in self._files], longest=MAX_ID_LENGTH)
-            raise ConfigurationError(f"{names}: no outputs, so there is nothing to score")
-        self._keys.refuse()
-        if not (self._standing or allow_empty):
-            raise ConfigurationError(self._unanswering.refusal(self._selection.concern_id))
+        self._join.refuse(allow_empty=allow_empty)
         cases = [self._line(test_id, selected) for test_id, selected in self._selection.cases.items()]
         missing = [case.test_id for case in cases if not case.answered]
         report = build_report(
@@ -429,7 +264,7 @@ class Scoring:
             expected_cases=len(cases),
             complete=True,
             missing_outputs=len(missing),
-            inputs=[*self._inputs()],
+            inputs=[*self._join.inputs()],
             results=[_result(case) for case in cases],
             lenient=lenient_report(cases),
         )
@@ -463,25 +298,6 @@ class Scoring:
         lenient = beside_scores(EMPTY_OUTPUT, None, row.details).lenient if self._reads else None
         avoided = avoided_terms(forbidden, ())
         return CaseLine(selected.batch_id, test_id, row, rules, answered=False, avoided=avoided, lenient=lenient)
-
-    def _refuse_twice(self) -> None:
-        twice = self._answered_twice()
-        if twice and self._on_duplicate is None:
-            count = count_of(len(twice), "test_id")
-            listed = named(twice, _LISTED, MAX_ID_LENGTH)
-            raise ConfigurationError(
-                f"more than one output for {count}: {listed}; choose with --on-duplicate first or last"
-            )
-
-    def _inputs(self) -> Iterator[dict[str, str]]:
-        """The files that decided; by name alone, since folders differ from machine to machine.
-
-        Batch files come first: the selected ones, then others that say which case an entry answers.
-        """
-        for batch in (*self._selection.batches, *self._answers.decisive):
-            yield {"name": batch.path.name, "sha256": batch.sha256}
-        for file in self._files:
-            yield {"name": printable(file.path.name), "sha256": file.sha256}
 
 
 def _concern_in_force(selection: Selection, policy: Policy) -> str:
@@ -548,15 +364,6 @@ def judged_row(
     return row, rules
 
 
-def _event_time(file: OutputFile, entry: Entry) -> int:
-    if entry.generated_at is None:
-        return 0
-    try:
-        return milliseconds_of(entry.generated_at)
-    except Poison as error:
-        raise ConfigurationError(f"{visible(str(file.path))}: {entry.place}: {error.detail}") from error
-
-
 def score_files(
     selection: Selection,
     files: Iterable[OutputFile],
@@ -577,9 +384,8 @@ def score_files(
     then of each case that is explained. Raises ConfigurationError for what cannot be used, or where nothing answers any
     case and that is not allowed.
     """
-    scoring = Scoring(selection, policy, on_duplicate, decisions, keep=explain is not None)
-    for file in files:
-        scoring.add_file(file, bar)
+    scoring = Scoring(selection, files, policy, on_duplicate, decisions, keep=explain is not None)
+    scoring.read(bar)
     run = scoring.finish(generated_at, allow_empty=allow_empty)
     if explain is not None:
         run = scoring.explained(run, explained_labels, bar, include_text=explain == "with text")
@@ -593,9 +399,8 @@ def scored_unread(
 
     Gives the run, what to ask about each case, by test_id, and remarks. Raises ConfigurationError.
     """
-    scoring = Scoring(selection, policy, on_duplicate, keep=True, reads=False)
-    for file in files:
-        scoring.add_file(file, bar)
+    scoring = Scoring(selection, files, policy, on_duplicate, keep=True, reads=False)
+    scoring.read(bar)
     run = scoring.finish("", allow_empty=True)
     return run, scoring.questions(run.cases), [*selection.remarks, *scoring.remarks()]
 

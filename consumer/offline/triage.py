@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from consumer.files.batches import LoadedBatch, batch_names, chosen, narratives_of, no_batch, usable_batches
 from consumer.files.outputs import OnDuplicate, OutputFile
+from consumer.files.selection import Selection, selections
 from consumer.files.term_edits import EditedCase, Replacement
 from consumer.judging.opinions import Opinions, with_opinions
 from consumer.offline.answers import ANY_ANSWER, AnswerFilter
@@ -16,7 +17,6 @@ from consumer.offline.decisions import Decisions
 from consumer.offline.proposals import Proposal, ProposedCase
 from consumer.offline.scored_run import RANKS, CaseLine, ScoredRun, ShownOpinion, labels_of
 from consumer.offline.scoring import score_files
-from consumer.offline.selection import Selection, selections
 from consumer.terminal import NO_BAR, Bar
 from consumer.text import natural_order
 from safe_core import LABELS, Label, Policy, TestCase

@@ -9,10 +9,10 @@ from typing import Any, Final
 from consumer import __version__
 from consumer.dead_letter_reasons import Poison
 from consumer.files.outputs import open_all, unusable
+from consumer.files.selection import select_batches
 from consumer.offline.explanations import ANSWER_FIELDS, FIELDS
 from consumer.offline.pages.report_content import own_rules
 from consumer.offline.scoring import Explain, score_files
-from consumer.offline.selection import select_batches
 from consumer.offline.stored_report import StoredRun, part_of
 from consumer.offline.verify_differences import Difference, differences
 from consumer.text import count_of

@@ -14,8 +14,9 @@ from consumer.text import is_utf8
 from consumer.wire.record import KafkaHeaders, Record
 from consumer.wire.strict_json import parse_json
 from consumer.wire.times import milliseconds_of
-from safe_core import InvalidDigest, InvalidOutput, Output, digest_of_narrative, id_problem, stated_digest
+from safe_core import InvalidDigest, InvalidOutput, Output, id_problem
 from safe_core.misspelt_keys import EVENT_KEYS, OUTPUT_KEYS, look_alikes, resembling
+from safe_core.narrative_digests import narrative_read
 from safe_core.outputs import FAILURE_KEYS, not_an_object
 from safe_core.remembered import Remembered
 
@@ -246,14 +247,3 @@ def _check_id(name: str, identifier: str | None) -> None:
     if identifier is not None and (problem := id_problem(identifier)):
         raise Poison("invalid_id", f"{name} {problem}")
     _good_ids.keep(identifier, None)
-
-
-def narrative_read(event: Mapping[str, object], output: object) -> str | None:
-    """Give the digest of the narrative that a model read: of the output's `raw_input`, else the event's `input_digest`.
-
-    None where neither tells; raises InvalidDigest.
-    """
-    stated = stated_digest(event.get("input_digest"))
-    if isinstance(output, (dict, Mapping)) and "raw_input" in output:  # dict first: that is asked more quickly
-        return digest_of_narrative(output["raw_input"]) or stated
-    return stated

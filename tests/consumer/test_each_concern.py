@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from consumer.cli.main import main
-from consumer.offline.selection import ANY_CONCERN, selections
+from consumer.files.selection import ANY_CONCERN, selections
 from tests.support.case_files import GOOD, HARMFUL, a_case, answer, write_batch, write_report
 
 NARRATIVE, OTHER = "A boy of 6 came with wheeze.", "A girl of 9 came with a rash."

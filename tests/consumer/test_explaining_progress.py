@@ -9,8 +9,8 @@ import pytest
 from rich.console import Console
 
 from consumer.files.outputs import open_all
+from consumer.files.selection import select
 from consumer.offline.scoring import score_files
-from consumer.offline.selection import select
 from consumer.terminal import Bar, progress_bar
 from safe_core import DEFAULT_POLICY, Expectations, Output
 from safe_core.diagnosis import diagnose, reading

@@ -9,10 +9,11 @@ import pytest
 
 from consumer import __version__
 from consumer.errors import ConfigurationError
-from consumer.files.outputs import OnDuplicate, open_outputs, passed_over_line
+from consumer.files.outputs import OnDuplicate, open_outputs
+from consumer.files.selection import select
+from consumer.files.unused_outputs import passed_over_line
 from consumer.offline.scored_run import ScoredRun
 from consumer.offline.scoring import moment, score_files
-from consumer.offline.selection import select
 from safe_core import DEFAULT_POLICY, Policy
 from tests.support.case_files import HARMFUL, a_case, answer, event, write_batch, write_events, write_report
 from tests.support.noting_bar import NotingBar

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from consumer.cli.main import main
 from consumer.errors import ConfigurationError
 from consumer.files import publish_cases
-from consumer.files.repeated_keys import RepeatedKey, repeated_keys
+from consumer.files.json_text import RepeatedKey, repeated_keys
 from consumer.settings import Settings
 from tests.support.case_files import GOOD, answer, write_report
 

@@ -10,6 +10,7 @@ import pytest
 
 from consumer.errors import ConfigurationError
 from consumer.files.batches import Batches, chosen, differ, load_batch, load_batches, read_document
+from consumer.files.join import answered_by
 from consumer.files.outputs import Entry, open_outputs, output_files
 from safe_core import EMPTY_OUTPUT, InvalidBatch, Output
 from tests.support.case_files import a_case, write_batch
@@ -307,7 +308,7 @@ WHOSE = [
 
 @pytest.mark.parametrize(("asked", "names"), WHOSE)
 def test_whose_case_an_entry_answers(batches: Batches, asked: Entry, names: list[str]) -> None:
-    assert [each.name for each in batches.answered_by(asked)] == names
+    assert [each.name for each in answered_by(batches, asked)] == names
 
 
 def test_holders_differ_where_any_expects_something_else(tmp_path: Path) -> None:

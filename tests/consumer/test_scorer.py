@@ -22,12 +22,12 @@ from consumer.case_sources.source import ExpectationsKey, FoundExpectations
 from consumer.dead_letter_reasons import Poison
 from consumer.errors import Transient
 from consumer.files.outputs import open_outputs
+from consumer.files.selection import select
 from consumer.kafka.group_offsets import Committed
 from consumer.kafka.partitioner import partition_for
 from consumer.kafka.subscription import Subscription
 from consumer.kafka.writer import Outgoing
 from consumer.offline.scoring import score_files
-from consumer.offline.selection import select
 from consumer.telemetry.metrics import Metrics
 from consumer.wire.changelog import InputTopic
 from consumer.wire.headers import SCHEMA

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from consumer.errors import ConfigurationError
+from consumer.files.join import Places
 from consumer.files.outputs import Entry
-from consumer.offline.selection import Answers, Selection, select, select_batches
+from consumer.files.selection import Selection, select, select_batches
 from safe_core import EMPTY_OUTPUT
 from tests.support.case_files import a_case, write_batch
 
@@ -72,11 +73,11 @@ def test_an_output_names_a_batch_in_either_form(tmp_path: Path, name: str, other
     write_batch(tmp_path, "asthma_1", a_case("A-1"))
     write_batch(tmp_path, name, a_case("A-1", ["other"]))
 
-    of_it = Answers(select(tmp_path, "K07", name))
-    of_another = Answers(select(tmp_path, "K07", "asthma_1"))
+    of_it = Places(select(tmp_path, "K07", name))
+    of_another = Places(select(tmp_path, "K07", "asthma_1"))
 
-    assert of_it.ranks(entry("A-1", batch_id=other)) == (0,)
-    assert of_another.ranks(entry("A-1", batch_id=other)) == ()
+    assert of_it.of(entry("A-1", batch_id=other)) is not None
+    assert of_another.of(entry("A-1", batch_id=other)) is None
     assert [batch.name for batch in of_another.decisive] == [name]
 
 
@@ -190,52 +191,53 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def ranks(selection: Selection, asked: Entry) -> tuple[int, ...]:
-    return Answers(selection).ranks(asked)
+def rank(selection: Selection, asked: Entry) -> int | None:
+    place = Places(selection).of(asked)
+    return None if place is None else place.rank
 
 
 WHOSE = [
-    # pattern, entry, the places among the batches of the case
-    ("asthma_1", entry("A-2"), (0,)),
-    ("asthma_1", entry("A-9"), ()),
-    ("asthma_1", entry("A-1", batch_index=1), (0,)),
+    # pattern, entry, the first of the batches of the case
+    ("asthma_1", entry("A-2"), 0),
+    ("asthma_1", entry("A-9"), None),
+    ("asthma_1", entry("A-1", batch_index=1), 0),
     # an index of no batch that holds it says nothing
-    ("asthma_1", entry("A-1", batch_index=4), (0,)),
-    ("asthma_1", entry("A-2", batch_index=6), (0,)),
+    ("asthma_1", entry("A-1", batch_index=4), 0),
+    ("asthma_1", entry("A-2", batch_index=6), 0),
     # the index of a batch that was not selected, and expects something else
-    ("asthma_1", entry("A-1", batch_index=9), ()),
+    ("asthma_1", entry("A-1", batch_index=9), None),
     # the index of one that expects the same: a golden set is scored by the outputs of what it repeats, if need be
-    ("golden", entry("A-1", batch_index=1), (1,)),
-    # two selected batches that hold it: both, or the one that is meant
-    ("[ag]", entry("A-1"), (0, 1)),
-    ("[ag]", entry("A-1", batch_index=6), (1,)),
-    ("[ag]", entry("A-1", batch_id="golden"), (1,)),
-    ("[ag]", entry("A-1", batch_id="nightly"), (0, 1)),
+    ("golden", entry("A-1", batch_index=1), 1),
+    # two selected batches that hold it: the first, or the one that is meant
+    ("[ag]", entry("A-1"), 0),
+    ("[ag]", entry("A-1", batch_index=6), 1),
+    ("[ag]", entry("A-1", batch_id="golden"), 1),
+    ("[ag]", entry("A-1", batch_id="nightly"), 0),
     # an event's batch_id decides
-    ("asthma_1", entry("A-1", batch_id="asthma_1", batch_index=9), (0,)),
-    ("asthma_1", entry("A-1", batch_id="golden"), ()),
-    ("golden", entry("A-1", batch_id="asthma_1"), ()),
+    ("asthma_1", entry("A-1", batch_id="asthma_1", batch_index=9), 0),
+    ("asthma_1", entry("A-1", batch_id="golden"), None),
+    ("golden", entry("A-1", batch_id="asthma_1"), None),
     # unless there is no such batch, or it does not hold the case
-    ("asthma_1", entry("A-1", batch_id="nightly"), (0,)),
-    ("asthma_1", entry("A-2", batch_id="golden"), (0,)),
+    ("asthma_1", entry("A-1", batch_id="nightly"), 0),
+    ("asthma_1", entry("A-2", batch_id="golden"), 0),
 ]
 
 
-@pytest.mark.parametrize(("pattern", "asked", "places"), WHOSE)
-def test_whose_case_an_output_answers(folder: Path, pattern: str, asked: Entry, places: tuple[int, ...]) -> None:
+@pytest.mark.parametrize(("pattern", "asked", "place"), WHOSE)
+def test_whose_case_an_output_answers(folder: Path, pattern: str, asked: Entry, place: int | None) -> None:
     if pattern == "[ag]":  # both that expect the same
         selection = select_batches(folder, "K07", ["asthma_1", "golden"])
     else:
         selection = select(folder, "K07", pattern)
 
-    assert ranks(selection, asked) == places
+    assert rank(selection, asked) == place
 
 
 def test_a_batch_that_was_not_selected_may_be_unusable(folder: Path) -> None:
     (folder / "broken.json").write_text("{")
 
-    assert ranks(select(folder, "K07", "golden"), entry("A-1", batch_index=1)) == (1,)
-    assert ranks(select(folder, "K07", "golden"), entry("A-1", batch_id="broken")) == (0,)
+    assert rank(select(folder, "K07", "golden"), entry("A-1", batch_index=1)) == 1
+    assert rank(select(folder, "K07", "golden"), entry("A-1", batch_id="broken")) == 0
 
 
 @pytest.mark.parametrize(("first", "second"), [(["cough"], ["stridor"]), (["stridor"], ["cough"])])
@@ -246,4 +248,4 @@ def test_one_batch_of_its_index_with_other_expectations_is_enough(
     write_batch(tmp_path, "first", a_case("A-1", signals=first), index=6)
     write_batch(tmp_path, "second", a_case("A-1", signals=second), index=6)
 
-    assert ranks(select(tmp_path, "K07", "asthma_1"), entry("A-1", batch_index=6)) == ()
+    assert rank(select(tmp_path, "K07", "asthma_1"), entry("A-1", batch_index=6)) is None

@@ -11,8 +11,8 @@ import pytest
 from consumer import __version__
 from consumer.errors import ConfigurationError
 from consumer.files.outputs import OnDuplicate, open_outputs
+from consumer.files.selection import select
 from consumer.offline.scoring import score_files
-from consumer.offline.selection import select
 from consumer.offline.verify import Verification, lines, verify
 from safe_core import DEFAULT_POLICY, Policy
 from tests.support.case_files import HARMFUL, a_case, answer, write_batch, write_report

@@ -5,6 +5,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from consumer.files.json_text import json_text
+from consumer.files.unused_outputs import without_output
 from consumer.offline.destinations import Format
 from consumer.offline.pages.console_layout import columns
 from consumer.offline.pages.html_parts import page
@@ -12,7 +13,6 @@ from consumer.offline.pages.markdown_parts import literal, mark, table
 from consumer.offline.pages.quotes import place_of
 from consumer.offline.pages.report_content import Table, confidentiality
 from consumer.offline.triage import Priced, Triage
-from consumer.offline.unanswering import without_output
 from consumer.text import count_of, printable, quoted
 from safe_core import LABELS
 from safe_core.diagnosis import VERDICTS, Verdict

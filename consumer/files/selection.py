@@ -1,10 +1,9 @@
-"""Which test cases are scored, and which of them an output answers (contract.md, "Files")."""
+"""Which test cases of a folder are scored (contract.md, "Selection")."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 from consumer.case_sources.cases import Row, as_one, case_or_poison, cases_at, rows_of
 from consumer.dead_letter_reasons import Poison
@@ -20,10 +19,7 @@ from consumer.files.batches import (
     load_batch,
     load_batches,
     no_batch,
-    of_that_name,
-    usable_batches,
 )
-from consumer.files.outputs import Entry
 from consumer.text import count_of, named, visible
 from safe_core import (
     MAX_ID_LENGTH,
@@ -335,106 +331,3 @@ def _as_spelled(concern: str, cases: Iterable[SelectedCase]) -> str:
     """The concern as the test cases spell it, the first that does."""
     spelled = (case.test_case.concern_id for case in cases)
     return next((text for text in spelled if text is not None), concern)
-
-
-# --- whose case an output answers -------------------------------------------------------------------------------------
-
-
-WhyNone = Literal["not_selected", "other_concern", "unknown"]
-"""Why an entry answers no selected test case: its test case was not selected, or is of another concern, or is none."""
-
-
-class Answers:
-    """Finds the case that an entry answers; what else the folder holds is read only where it matters."""
-
-    def __init__(self, selection: Selection) -> None:
-        self._selection = selection
-        self._chosen = Batches(selection.batches)
-        self._decisive: set[str] = set()
-
-    @property
-    def decisive(self) -> list[LoadedBatch]:
-        """The batches that were not selected, but decided about an entry so far, in the order of their files."""
-        return [batch for name, batch in self._unselected.items() if name in self._decisive] if self._decisive else []
-
-    def ranks(self, entry: Entry) -> tuple[int, ...]:
-        """Which of a selected case's batches an entry answers, as places in `SelectedCase.batches`; () for none.
-
-        A batch_id, if the entry has one, decides; else its batch_index (contract.md, "Answers"). The answer to a batch
-        that was not selected, but expects the same, as a golden set does that repeats cases, has a place behind all of
-        them: it serves where there is no other.
-        """
-        selected = self._selection.cases.get(entry.test_id)
-        if selected is None or not self._selection.is_asked_for(entry):
-            return ()
-        if entry.batch_id is not None:
-            return self._ranks_by_batch_id(entry, selected)
-        if entry.batch_index is not None and all(each.batch_index != entry.batch_index for each in selected.batches):
-            return self._ranks_by_foreign_index(entry, selected)
-        return self._ranks_among_selected(entry, selected)
-
-    def narratives(self, entry: Entry, rank: int) -> tuple[str, ...]:
-        """The digests of the narratives that an entry of that rank may have been made from."""
-        rows = (batch.rows[entry.test_id] for batch in self.unselected_holders(entry, rank))
-        more = (digest for row in rows if isinstance(row, TestCase) for digest in row.narratives)
-        return (*self._selection.cases[entry.test_id].narratives, *more)
-
-    def unselected_holders(self, entry: Entry, rank: int) -> list[LoadedBatch]:
-        """The batches that an entry of that rank answers and that were not selected: those with its batch_index."""
-        is_selected = rank < len(self._selection.cases[entry.test_id].batches)
-        return [] if is_selected else [batch for _, batch in self._of_its_index(entry)]
-
-    def _ranks_among_selected(self, entry: Entry, selected: SelectedCase) -> tuple[int, ...]:
-        if len(selected.batches) == 1:
-            return (0,)
-        answered = {batch.name for batch in self._chosen.answered_by(entry)}
-        return tuple(place for place, batch in enumerate(selected.batches) if batch.name in answered)
-
-    def _ranks_by_batch_id(self, entry: Entry, selected: SelectedCase) -> tuple[int, ...]:
-        if all(batch.name != entry.batch_id for batch in selected.batches):
-            # An exact name, selected or not, goes before one in another Unicode form.
-            others = [other for other in self._unselected.values() if entry.test_id in other.rows]
-            named = of_that_name(entry.batch_id, (*selected.batches, *others))
-            if named and not any(batch in selected.batches for batch in named):
-                self._decisive.update(batch.name for batch in named)
-                return ()
-        return self._ranks_among_selected(entry, selected)
-
-    def _ranks_by_foreign_index(self, entry: Entry, selected: SelectedCase) -> tuple[int, ...]:
-        others = self._of_its_index(entry)
-        if not others:
-            return self._ranks_among_selected(entry, selected)
-        self._decisive.update(batch.name for _, batch in others)
-        if differ((selected.test_case, *(batch.rows[entry.test_id] for _, batch in others))):
-            return ()
-        return (len(selected.batches) + others[0][0],)
-
-    def _of_its_index(self, entry: Entry) -> list[tuple[int, LoadedBatch]]:
-        """The batches that were not selected and hold an entry's case under its batch_index, each with its place."""
-        return [
-            (place, batch)
-            for place, batch in enumerate(self._unselected.values())
-            if batch.batch_index == entry.batch_index and entry.test_id in batch.rows
-        ]
-
-    def why_none(self, entry: Entry) -> WhyNone:
-        """Say why an entry answers no selected test case."""
-        concern = entry.concern_id
-        if entry.test_id in self._selection.cases and concern is not None and not self._selection.is_asked_for(entry):
-            return "not_selected" if (entry.test_id, concern.casefold()) in self._named_concerns else "other_concern"
-        folder = (*self._selection.batches, *self._unselected.values())
-        return "not_selected" if any(entry.test_id in batch.rows for batch in folder) else "unknown"
-
-    @cached_property
-    def _named_concerns(self) -> frozenset[tuple[str | None, str]]:
-        """Each test_id of the folder with each concern that a test case of it names."""
-        folder = (*self._selection.batches, *self._unselected.values())
-        cases = (case for batch in folder for case in batch.batch.cases)
-        return frozenset((case.test_id, case.concern_id.casefold()) for case in cases if case.concern_id is not None)
-
-    @cached_property
-    def _unselected(self) -> Mapping[str, LoadedBatch]:
-        """The folder's other batches, as far as they can be used."""
-        selected = {batch.name for batch in self._selection.batches}
-        names = [name for name in batch_names(self._selection.test_dir) if name not in selected]
-        return {batch.name: batch for batch in usable_batches(self._selection.test_dir, names)}
