@@ -18,6 +18,7 @@ from consumer.files.selection import SelectedCase, Selection
 from consumer.files.unused_outputs import NewestEvents, Unanswering, UnreadKeys, WhyNone, passed_over_line
 from consumer.terminal import Bar
 from consumer.text import composed, count_of, named, printable
+from consumer.wire.input_event import InputEvent
 from consumer.wire.times import milliseconds_of
 from safe_core import MAX_ID_LENGTH, EngineTexts, TestCase, do_inputs_match, kind_of
 from safe_core.narrative_digests import digest_of_narrative
@@ -277,13 +278,15 @@ class Places:
 class Answered(NamedTuple):
     """An entry that counts for its case, unless a later one takes its place.
 
-    `narratives` are the digests of those that it may have been made from, `narrative` is the text that explains it.
+    `narratives` are the digests of those that it may have been made from, `narrative` is the text that explains it, and
+    `error` what its file says of a generation that failed.
     """
 
-    entry: Entry
+    entry: Entry | InputEvent
     version: tuple[int, int, int]
     narratives: tuple[str, ...]
     narrative: str | None
+    error: str | None = None
 
 
 class Join:
@@ -332,7 +335,8 @@ class Join:
         )
         if not self._contest.enter(entry.test_id, standing):
             return None
-        return Answered(entry, version, digests, self._places.narrative(entry.test_id, place, entry.narrative))
+        narrative = self._places.narrative(entry.test_id, place, entry.narrative)
+        return Answered(entry, version, digests, narrative, entry.error)
 
     def _event_time(self, file: OutputFile, entry: Entry) -> int:
         if entry.generated_at is None:

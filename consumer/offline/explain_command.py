@@ -17,6 +17,7 @@ from consumer.dead_letter_reasons import Poison
 from consumer.errors import ConfigurationError, Fatal, Transient
 from consumer.exit_codes import EXIT_OK
 from consumer.files.batches import Batches, all_narratives_of, batch_names, usable_batches
+from consumer.files.join import Answered
 from consumer.files.outputs import OnDuplicate, open_all, readable
 from consumer.files.selection import (
     ANY_CONCERN,
@@ -39,18 +40,16 @@ from consumer.offline.pages.explanation import (
     print_head,
     written,
 )
-from consumer.offline.scored_run import CaseLine, Explanation, ScoredRun
-from consumer.offline.scoring import judged_row, near_in, score_files
+from consumer.offline.scored_run import Explanation, ScoredRun
+from consumer.offline.scoring import judged_case, score_files
 from consumer.settings import Settings
 from consumer.telemetry.logs import describe
 from consumer.terminal import message_console, print_message, progress_bar, result_console
 from consumer.text import composed, count_of, named, visible
 from consumer.wire.input_event import InputEvent, InputRules, decode
-from safe_core import EMPTY_OUTPUT, LABELS, MAX_ID_LENGTH, Label, Policy, TestCase, judged_by, kind_of, prepare
+from safe_core import LABELS, MAX_ID_LENGTH, Label, Policy, TestCase, judged_by, kind_of, prepare
 from safe_core.diagnosis import diagnose
-from safe_core.lenient import beside_scores
 from safe_core.narrative_digests import digest_of_narrative
-from safe_core.unsupported import can_be_checked, unsupported_values
 
 _FROM_TOPIC_SECONDS: Final = 30.0
 _NAMED: Final = 50
@@ -238,17 +237,9 @@ def explain_record(settings: Settings, policy: Policy, source: Coordinates, test
     diagnosis = diagnose(terms, event.output, narrative, kind.not_asked_for, found.accepted_wordings)
     explanation = Explanation(diagnosis, event.output, narrative)
     # as the worker scores it
-    by, version = judged_by(found, event, concern_id=ANY_CONCERN), (event.event_time, 0, 0)
-    row, rules = judged_row(policy, by, prepare(found.expectations), event, version, found.narratives)
-    said = EMPTY_OUTPUT if row.failed else event.output
-    own = None if row.input_matches is False else narrative
-    doubtful, lenient = beside_scores(said, own, row.details, found.accepted_wordings)
-    case = CaseLine(
-        event.batch_id, event.test_id, row, rules, answered=True, doubtful=doubtful,
-        not_asked_for=kind.not_asked_for, lenient=lenient,
-        near=near_in(prepare(found.expectations), row, event.output), unsupported=unsupported_values(said, own),
-        has_checked_values=can_be_checked(own),
-    )  # fmt: skip
+    by = judged_by(found, event, concern_id=ANY_CONCERN)
+    answered = Answered(event, (event.event_time, 0, 0), found.narratives, narrative)
+    case = judged_case(policy, by, found, prepare(found.expectations), answered, event.batch_id)
     print_explanation(case, explanation, result_console())
     return EXIT_OK
 

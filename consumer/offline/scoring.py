@@ -10,8 +10,8 @@ from typing import Any, Final, Literal, NamedTuple
 
 from consumer import __version__
 from consumer.files.join import Answered, Join
-from consumer.files.outputs import Entry, OnDuplicate, OutputFile
-from consumer.files.selection import SelectedCase, Selection
+from consumer.files.outputs import OnDuplicate, OutputFile
+from consumer.files.selection import Selection
 from consumer.files.unused_outputs import without_output
 from consumer.offline.decisions import CaseDecisions, Decisions
 from consumer.offline.explanations import NO_EXPECTATIONS, explained
@@ -19,7 +19,6 @@ from consumer.offline.many_diagnoses import Question
 from consumer.offline.scored_run import CaseLine, ScoredRun, avoided_terms, lenient_report, unsupported_report
 from consumer.terminal import NO_BAR, Bar
 from consumer.text import count_of, named
-from consumer.wire.input_event import InputEvent
 from consumer.wire.times import rfc_3339
 from safe_core import (
     EMPTY_OUTPUT,
@@ -31,10 +30,9 @@ from safe_core import (
     Label,
     LatestResults,
     Output,
-    OutputField,
     Policy,
     PreparedExpectations,
-    Rules,
+    TestCase,
     build_report,
     do_inputs_match,
     hits_in,
@@ -45,12 +43,11 @@ from safe_core import (
     score_of_hits,
 )
 from safe_core.ceiling import NarratedCase
-from safe_core.diagnosis import DoubtfulHit, doubtful_document
+from safe_core.diagnosis import doubtful_document
 from safe_core.lenient import beside_scores
-from safe_core.lenient_scores import Lenient
 from safe_core.narrative_digests import digest_of_narrative
-from safe_core.near_violations import NearViolation, near_document, near_violations
-from safe_core.unsupported import Unsupported, can_be_checked, unsupported_document, unsupported_values
+from safe_core.near_violations import near_document, near_violations
+from safe_core.unsupported import can_be_checked, unsupported_document, unsupported_values
 
 Explain = Literal["without text", "with text"]
 """Whether explanations may quote what outputs say."""
@@ -59,25 +56,12 @@ _LISTED: Final = 50
 _LONGEST_REMARK: Final = MAX_ID_LENGTH + 210
 
 
-class _Read(NamedTuple):
-    """What the texts of an answer say beside its scores; nothing where they are read later."""
+class _Told(NamedTuple):
+    """What an answer is explained by; its output is kept only where it will be."""
 
-    doubtful: tuple[DoubtfulHit, ...] = ()
-    unsupported: tuple[Unsupported, ...] = ()
-    has_checked_values: bool = False
-    lenient: Lenient | None = None
-
-
-class _Answer(NamedTuple):
-    """The answer that stands for a case, and what it is explained by; its output is kept only where it will be."""
-
-    rules: Rules
-    read: _Read
     narrative: str | None
     error: str | None
     output: Output | None
-    not_asked_for: frozenset[OutputField]
-    near: tuple[NearViolation, ...]
 
 
 class Scoring:
@@ -103,8 +87,8 @@ class Scoring:
         self._decisions = decisions
         self._join = Join(selection, files, policy.engine_texts, on_duplicate)
         self._concern = _concern_in_force(selection, policy)
-        self._fold = LatestResults()
-        self._standing: dict[str, _Answer] = {}
+        self._lines: dict[str, CaseLine] = {}
+        self._told: dict[str, _Told] = {}
         self._judged_by: set[JudgedBy] = set()
 
     # --- scoring ------------------------------------------------------------------------------------------------------
@@ -112,38 +96,19 @@ class Scoring:
     def read(self, bar: Bar) -> None:
         """Score the entries that count, telling the bar of each; raises ConfigurationError for one that is unusable."""
         for answered in self._join.answers(bar):
-            self._score(answered)
+            entry, test_id = answered.entry, answered.entry.test_id
+            self._lines[test_id] = self._line(test_id, answered)
+            self._told[test_id] = _Told(answered.narrative, answered.error, entry.output if self._keep else None)
 
-    def _score(self, answered: Answered) -> None:
-        entry, told = answered.entry, answered.narrative
-        selected = self._selection.cases[entry.test_id]
-        row, rules = self._row(selected, entry, answered.version, answered.narratives)
-        if entry.test_id in self._fold:
-            self._fold.remove(entry.test_id)
-        self._fold.offer(entry.test_id, row)
-        read = self._read(entry, row, told) if self._reads else _Read()
-        output = entry.output if self._keep else None
-        fields = kind_of(entry.output, self._policy.engine_texts).not_asked_for
-        near = near_in(selected.prepared, row, entry.output)
-        self._standing[entry.test_id] = _Answer(rules, read, told, entry.error, output, fields, near)
-
-    def _read(self, entry: Entry, row: CaseRow, told: str | None) -> _Read:
-        said, own = judged_texts(row, entry.output, told)
-        accepted = self._selection.cases[entry.test_id].test_case.accepted_wordings
-        beside = beside_scores(said, own, row.details, accepted)
-        return _Read(beside.doubtful, unsupported_values(said, own), can_be_checked(own), beside.lenient)
-
-    def _row(
-        self,
-        selected: SelectedCase,
-        entry: Entry | None,
-        version: tuple[int, int, int] = (0, 0, 0),
-        narratives: Collection[str] = (),
-    ) -> tuple[CaseRow, Rules]:
-        """Score what an entry answers; a test case without any scores as an empty output."""
+    def _line(self, test_id: str, answered: Answered | None) -> CaseLine:
+        """Score what answers a case; a test case without any scores as an empty output."""
+        selected = self._selection.cases[test_id]
+        entry = None if answered is None else answered.entry
         by = judged_by(selected.test_case, entry, concern_id=self._concern)
         self._judged_by.add(by)
-        return judged_row(self._policy, by, selected.prepared, entry, version, narratives)
+        return judged_case(
+            self._policy, by, selected.test_case, selected.prepared, answered, selected.batch_id, reads=self._reads
+        )
 
     def explained(self, run: ScoredRun, labels: Collection[Label], bar: Bar, *, include_text: bool) -> ScoredRun:
         """Explain the run that finish() has given."""
@@ -159,18 +124,18 @@ class Scoring:
         return {case.test_id: self._question(case) for case in cases}
 
     def _question(self, case: CaseLine) -> Question:
-        test_case, answer = self._selection.cases[case.test_id].test_case, self._standing.get(case.test_id)
+        test_case, told = self._selection.cases[case.test_id].test_case, self._told.get(case.test_id)
         return Question(
             NO_EXPECTATIONS if case.row.failed else test_case.expectations,
-            (answer and answer.output) or EMPTY_OUTPUT,
+            (told and told.output) or EMPTY_OUTPUT,
             self._narrative(case.test_id),
             case.not_asked_for,
             test_case.accepted_wordings,
         )
 
     def _narrative(self, test_id: str) -> str | None:
-        answer = self._standing.get(test_id)
-        return self._join.narrative(test_id) if answer is None else answer.narrative
+        told = self._told.get(test_id)
+        return self._join.narrative(test_id) if told is None else told.narrative
 
     def _decided(self) -> dict[str, CaseDecisions]:
         decisions = self._decisions
@@ -199,28 +164,25 @@ class Scoring:
 
     def _remarks_on_generations(self) -> Iterator[str]:
         """Name the cases that no model answered; what a report says of it beside the outputs is quoted."""
-        if failed := self._failed():
+        if failed := [test_id for test_id, case in self._lines.items() if case.row.failed]:
             have, each = ("1 test case has", "it") if len(failed) == 1 else (f"{len(failed)} test cases have", "each")
-            told = ((test_id, self._standing[test_id].error) for test_id in failed)
+            told = ((test_id, self._told[test_id].error) for test_id in failed)
             listed = named(
                 [f"{test_id} ({why})" if why else test_id for test_id, why in told], _LISTED, _LONGEST_REMARK
             )
             yield f"{have} no answer, because the generation failed; {each} is scored as an empty output: {listed}"
 
-    def _failed(self) -> list[str]:
-        return [test_id for test_id in self._standing if self._fold.row(test_id).failed]
-
     def _remarks_on_selection(self) -> Iterator[str]:
         """Say what is of interest only where all test cases of some batches are looked at."""
         if not self._selection.others:  # each of which may be judged by other overrides
             yield from self._remarks_on_overrides()
-        if not self._standing:
+        if not self._lines:
             yield "no output answers any selected test case: is --outputs the right file?"
-        elif missing := len(self._selection.cases) - len(self._standing):
+        elif missing := len(self._selection.cases) - len(self._lines):
             yield without_output(missing, len(self._selection.cases))
 
     def _remarks_on_narratives(self) -> Iterator[str]:
-        others = [test_id for test_id in self._standing if self._fold.row(test_id).input_matches is False]
+        others = [test_id for test_id, case in self._lines.items() if case.input_matches is False]
         if others:
             listed = named(others, _LISTED, MAX_ID_LENGTH)
             are = "1 test case is" if len(others) == 1 else f"{len(others)} test cases are"
@@ -238,7 +200,7 @@ class Scoring:
                 yield f"overrides by {kind} that match no selected test case: {listed}"
 
     def _remarks_on_runs(self) -> Iterator[str]:
-        runs = Counter(self._fold.row(test_id).run_id or "" for test_id in self._standing)
+        runs = Counter(case.row.run_id or "" for case in self._lines.values())
         if len(runs) > 1:
             cases = [f"{run or 'no run_id'} ({count_of(cases, 'case')})" for run, cases in sorted(runs.items())]
             yield f"the outputs come from {len(runs)} runs: {named(cases, longest=MAX_ID_LENGTH + 20)}"
@@ -251,10 +213,13 @@ class Scoring:
         Raises ConfigurationError where a case is answered twice, or none at all is though that is not allowed.
         """
         self._join.refuse(allow_empty=allow_empty)
-        cases = [self._line(test_id, selected) for test_id, selected in self._selection.cases.items()]
+        cases = [self._lines.get(test_id) or self._line(test_id, None) for test_id in self._selection.cases]
+        fold = LatestResults()
+        for case in cases:
+            fold.offer(case.test_id, case.row)
         missing = [case.test_id for case in cases if not case.answered]
         report = build_report(
-            self._fold,
+            fold,
             concern_id=self._selection.concern_id,
             batch_id=self._selection.batch_id,
             generated_at=generated_at,
@@ -282,23 +247,6 @@ class Scoring:
         }
         return ScoredRun(report | more, cases, decisions=self._decided())
 
-    def _line(self, test_id: str, selected: SelectedCase) -> CaseLine:
-        answer = self._standing.get(test_id)
-        forbidden = selected.test_case.expectations.forbidden_terms
-        if answer is not None:
-            row = self._fold.row(test_id)
-            avoided = avoided_terms(forbidden, row.details.ah_violations)
-            return CaseLine(
-                selected.batch_id, test_id, row, answer.rules, answered=True, doubtful=answer.read.doubtful,
-                not_asked_for=answer.not_asked_for, near=answer.near, avoided=avoided, lenient=answer.read.lenient,
-                unsupported=answer.read.unsupported, has_checked_values=answer.read.has_checked_values,
-            )  # fmt: skip
-        row, rules = self._row(selected, None)
-        self._fold.offer(test_id, row)
-        lenient = beside_scores(EMPTY_OUTPUT, None, row.details).lenient if self._reads else None
-        avoided = avoided_terms(forbidden, ())
-        return CaseLine(selected.batch_id, test_id, row, rules, answered=False, avoided=avoided, lenient=lenient)
-
 
 def _concern_in_force(selection: Selection, policy: Policy) -> str:
     """Give the concern of test cases that name none, as an override spells it where no test case does.
@@ -323,45 +271,54 @@ def _result(case: CaseLine) -> dict[str, Any]:
     return result | {"batch_id": case.batch_id, **about, **listed, **marks}
 
 
-def near_in(expected: PreparedExpectations, row: CaseRow, output: Output) -> tuple[NearViolation, ...]:
-    """Give the forbidden terms that the questions of a scored output have in another form; none of a failed one."""
-    if row.failed:
-        return ()
-    forbidden = expected.expectations.forbidden_terms
-    return near_violations(forbidden, row.details.ah_violations, output.followup_questions)
-
-
 def judged_texts(row: CaseRow, output: Output, narrative: str | None) -> tuple[Output, str | None]:
     """Give the texts that count beside the scores: no output of a failed generation, no other patient's narrative."""
     return EMPTY_OUTPUT if row.failed else output, None if row.input_matches is False else narrative
 
 
-def judged_row(
+def judged_case(
     policy: Policy,
     by: JudgedBy,
+    case: TestCase,
     expected: PreparedExpectations,
-    answer: Entry | InputEvent | None,
-    version: tuple[int, int, int],
-    narratives: Collection[str],
-) -> tuple[CaseRow, Rules]:
-    """Score an answer, None as an empty output, by what judges it; gives the rules in force too.
-
-    `narratives` are the digests of the narratives that the case's holders tell.
-    """
+    answered: Answered | None,
+    batch_id: str,
+    *,
+    reads: bool = True,
+) -> CaseLine:
+    """Score what answers a case, None as an empty output, by what judges it; `reads` as Scoring does."""
     rules = policy.rules_for(by.metric_id, by.archetype)
-    failed = answer is not None and kind_of(answer.output, policy.engine_texts).generation == "failed"
-    output = EMPTY_OUTPUT if answer is None else answer.output
-    hits = hits_of_failure(expected) if failed else hits_in(output, expected)
+    answer = EMPTY_OUTPUT if answered is None else answered.entry.output
+    kind = None if answered is None else kind_of(answer, policy.engine_texts)
+    failed = kind is not None and kind.generation == "failed"
+    hits = hits_of_failure(expected) if failed else hits_in(answer, expected)
+    matches = None if answered is None or failed else do_inputs_match(answered.entry.narrative, answered.narratives)
     row = CaseRow.of(
-        version=(not failed, *version),
+        version=(not failed, *((0, 0, 0) if answered is None else answered.version)),
         archetype=by.archetype,
-        run_id=None if answer is None else answer.run_id,
+        run_id=None if answered is None else answered.entry.run_id,
         fingerprint=policy.fingerprint,
         expected=True,
         case=score_of_hits(expected, hits, rules),
-        input_matches=None if answer is None or failed else do_inputs_match(answer.narrative, narratives),
+        input_matches=matches,
     )
-    return row, rules
+    said, own = judged_texts(row, answer, None if answered is None else answered.narrative)
+    forbidden, used = case.expectations.forbidden_terms, row.details.ah_violations
+    beside = beside_scores(said, own, row.details, case.accepted_wordings) if reads else None
+    return CaseLine(
+        batch_id,
+        case.test_id,
+        row,
+        rules,
+        answered=answered is not None,
+        not_asked_for=frozenset() if kind is None else kind.not_asked_for,
+        near=near_violations(forbidden, used, said.followup_questions),
+        avoided=avoided_terms(forbidden, used),
+        doubtful=() if beside is None else beside.doubtful,
+        lenient=None if beside is None else beside.lenient,
+        unsupported=unsupported_values(said, own) if reads else (),
+        has_checked_values=reads and can_be_checked(own),
+    )
 
 
 def score_files(

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -300,6 +301,20 @@ def test_a_report_and_an_event_that_answer_the_same_case_are_two_answers(cases: 
     with pytest.raises(ConfigurationError, match="more than one output for 1 test_id"):
         scored(cases, one, other, pattern="asthma_1")
     assert labels(scored(cases, one, other, pattern="asthma_1", on_duplicate="last")[0])["A-1"] == "Pass"
+
+
+@pytest.mark.parametrize("order", permutations(range(3)))
+def test_answers_that_a_better_one_sets_aside_are_no_duplicates_in_any_order(
+    cases: Path, tmp_path: Path, order: tuple[int, ...]
+) -> None:
+    """Two answers to the second batch, and one to the first, which goes before both."""
+    entries = [answer("A-2"), answer("A-2", HARMFUL, batch_index=6), answer("A-2", HARMFUL, batch_index=6)]
+    whole = write_report(tmp_path / "run.json", *(entries[place] for place in order))
+    parts = [write_report(tmp_path / f"{place}.json", entries[place]) for place in order]
+    for files in ([whole], parts):
+        run, remarks = scored(cases, *files)
+        assert labels(run)["A-2"] == "Pass"
+        assert not any("more than once" in remark for remark in remarks)
 
 
 # --- events -----------------------------------------------------------------------------------------------------------
