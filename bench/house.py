@@ -46,6 +46,16 @@ def lines_of(folder: str) -> int:
     return sum(len(path.read_text(encoding="utf-8").splitlines()) for path in paths)
 
 
+def ways(folder: Path) -> tuple[Counter[str], Counter[str]]:
+    """Count what is entered to select a test case, and then to score its output."""
+    outputs = write_report(folder / "run.json", answer("A-1"))
+    with entered() as selecting:
+        selection = select(folder / "cases", "K07", "*")
+    with entered() as scoring:
+        score_files(selection, open_all([outputs]), DEFAULT_POLICY, generated_at="")
+    return selecting, scoring
+
+
 def show(what: str, calls: Counter[str]) -> None:
     """Print how many modules were entered, and which."""
     print(f"{what}: {len(calls)} modules of ours outside safe_core")
@@ -58,12 +68,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_batch(folder / "cases", "asthma_1", a_case("A-1"))
-        outputs = write_report(folder / "run.json", answer("A-1"))
-        for _ in range(2):
-            with entered() as selecting:
-                selection = select(folder / "cases", "K07", "*")
-            with entered() as scoring:
-                score_files(selection, open_all([outputs]), DEFAULT_POLICY, generated_at="")
+        ways(folder)
+        selecting, scoring = ways(folder)
     show("From a file of outputs to its score", scoring)
     show("From a folder to its test cases, before that", selecting)
     counted = {folder: lines_of(folder) for folder in FOLDERS}

@@ -29,6 +29,7 @@ _BESIDE_NAMED: Final = 10
 class LoadedBatch:
     """A batch file of a test-dir; `name` is its batch_id, `rows` what it says of each test_id.
 
+    `narratives` are those that its test cases tell, by test_id: several where a test_id appears several times.
     `repeated_keys` are those of which only the last one counts. `misread_keys` counts the test cases with a key which
     scoring ignores, but which resembles one that it reads, by the sentence that says so.
     """
@@ -39,6 +40,7 @@ class LoadedBatch:
     batch_index: int | None
     batch: Batch
     rows: Mapping[str, Row]
+    narratives: Mapping[str, Sequence[str]]
     repeated_keys: Sequence[RepeatedKey] = ()
     misread_keys: Mapping[str, int] = field(default_factory=dict)
 
@@ -134,9 +136,9 @@ def load_batch(test_dir: Path, name: str) -> LoadedBatch:
             batch = parse_batch(document)
         except NoBatch as error:
             raise HoldsNoTestCases(path, str(error)) from error
-    digest, repeated = hashlib.sha256(raw).hexdigest(), repeated_keys(raw, document)
-    misread = misread_keys(document)
-    return LoadedBatch(name, path, digest, _batch_index(document), batch, rows_of(batch), repeated, misread)
+    digest, rows, narratives = hashlib.sha256(raw).hexdigest(), rows_of(batch), _narratives(document)
+    repeated, misread = repeated_keys(raw, document), misread_keys(document)
+    return LoadedBatch(name, path, digest, _batch_index(document), batch, rows, narratives, repeated, misread)
 
 
 def misread_keys(document: object) -> Mapping[str, int]:
@@ -174,17 +176,7 @@ def read_document(path: Path) -> tuple[bytes, object]:
     return whole[0], document
 
 
-def narratives_of(batch: LoadedBatch) -> dict[str, str]:
-    """The narratives of a batch's test cases that have one, by test_id; the first one if a test_id appears twice.
-
-    They are read separately because scoring does not need them; raises ConfigurationError if the file has changed.
-    """
-    return {test_id: texts[0] for test_id, texts in all_narratives_of(batch).items()}
-
-
-def all_narratives_of(batch: LoadedBatch) -> dict[str, list[str]]:
-    """The same, but if a test_id appears several times, the narratives of all, in their order."""
-    _, document = read_again(batch)
+def _narratives(document: object) -> dict[str, list[str]]:
     narratives: dict[str, list[str]] = {}
     for case in document["test_cases"] if isinstance(document, dict) else ():
         text = narrative_of(case)
@@ -193,13 +185,13 @@ def all_narratives_of(batch: LoadedBatch) -> dict[str, list[str]]:
     return narratives
 
 
-def read_again(batch: LoadedBatch) -> tuple[bytes, object]:
+def read_again(batch: LoadedBatch) -> bytes:
     """Read the file of a batch a second time; raises ConfigurationError if it has changed since."""
     with readable(batch.path):
-        raw, document = read_document(batch.path)
+        raw, _ = read_document(batch.path)
     if hashlib.sha256(raw).hexdigest() != batch.sha256:
         raise unusable(batch.path, "has changed while it was being read; try again when nothing writes to it")
-    return raw, document
+    return raw
 
 
 def _batch_index(document: object) -> int | None:

@@ -12,7 +12,7 @@ from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar
 from consumer.case_sources.cases import cases_in
 from consumer.dead_letter_reasons import Poison
 from consumer.errors import ConfigurationError
-from consumer.files.batches import Batches, LoadedBatch, all_narratives_of, batch_names, differ, usable_batches
+from consumer.files.batches import Batches, LoadedBatch, batch_names, differ, usable_batches
 from consumer.files.outputs import Entry, OnDuplicate, OutputFile, unusable
 from consumer.files.selection import SelectedCase, Selection
 from consumer.files.unused_outputs import NewestEvents, Unanswering, UnreadKeys, WhyNone, passed_over_line
@@ -111,7 +111,7 @@ class Contest(Generic[_Case]):
     @property
     def twice(self) -> list[_Case]:
         """The cases for which no rule says which of several answers counts."""
-        return [case for case, levels in self._ties.items() if self.counting[case].level in levels]
+        return [case for case, each in self.counting.items() if each.level in self._ties.get(case, ())]
 
 
 def is_failed(entry: Entry, texts: EngineTexts) -> bool:
@@ -168,9 +168,7 @@ class Places:
 
     def __init__(self, selection: Selection) -> None:
         self._selection = selection
-        self._chosen = Batches(selection.batches)
         self._decisive: set[str] = set()
-        self._told: dict[str, dict[str, list[str]]] = {}
 
     @property
     def decisive(self) -> list[LoadedBatch]:
@@ -193,6 +191,10 @@ class Places:
         answered = {batch.name for batch in answered_by(self._chosen, entry)} if len(batches) > 1 else None
         ranks = (rank for rank, batch in enumerate(batches) if answered is None or batch.name in answered)
         return next((Place(rank) for rank in ranks), None)
+
+    @cached_property
+    def _chosen(self) -> Batches:
+        return Batches(self._selection.batches)
 
     def _is_for_another(self, entry: Entry, batches: tuple[LoadedBatch, ...]) -> bool:
         """Tell whether a batch_id names a batch that was not selected; an exact name goes before another form of it."""
@@ -258,18 +260,12 @@ class Places:
         """
         selected = self._selection.cases[test_id]
         rank = 0 if place is None else place.rank
+        wanted: tuple[str | None, ...] = selected.narratives
+        holders = (*selected.batches[rank : rank + 1], *selected.batches)
         if place is not None and read in self.digests(test_id, place):
             wanted, holders = (read,), (*selected.batches, *place.others)
-        else:
-            wanted, holders = selected.narratives, (*selected.batches[rank : rank + 1], *selected.batches)
-        told = (text for batch in holders for text in self._told_by(batch).get(test_id, ()))
+        told = (text for batch in holders for text in batch.narratives.get(test_id, ()))
         return next((text for text in told if digest_of_narrative(text) in wanted), None)
-
-    def _told_by(self, batch: LoadedBatch) -> dict[str, list[str]]:
-        """Give what a batch tells; raises ConfigurationError if its file has changed."""
-        if batch.name not in self._told:
-            self._told[batch.name] = all_narratives_of(batch)
-        return self._told[batch.name]
 
 
 # --- all files against a selection ------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ This is for people who name files: one that cannot be used raises ConfigurationE
 import hashlib
 import io
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -15,7 +16,6 @@ from typing import BinaryIO, Final, Literal, TypeVar
 from consumer.dead_letter_reasons import Poison
 from consumer.errors import ConfigurationError
 from consumer.files.json_text import BYTE_ORDER_MARK, parse_json_of_file
-from consumer.files.standard_input import STANDARD_INPUT, is_standard_input, read_standard_input
 from consumer.terminal import print_message
 from consumer.text import named, printable, quoted, visible
 from safe_core import (
@@ -56,6 +56,32 @@ _LISTED: Final = 50
 _LONGEST_ERROR: Final = 200
 
 _Value = TypeVar("_Value")
+
+# --- standard input, which can be read once ---------------------------------------------------------------------------
+
+_DASH: Final = Path("-")
+STANDARD_INPUT: Final = Path("standard input")
+"""What `-` is called in messages and in reports."""
+
+
+def is_standard_input(path: Path) -> bool:
+    """Tell whether a path given on the command line means standard input."""
+    return path == _DASH
+
+
+def called(path: Path) -> Path:
+    """Give the path as messages name it."""
+    return STANDARD_INPUT if is_standard_input(path) else path
+
+
+def read_standard_input() -> bytes:
+    """Read it to the end; raises ConfigurationError if nothing comes, as when `-` is given a second time."""
+    written = sys.stdin.buffer.read()
+    if not written.strip():
+        raise ConfigurationError(
+            f"{STANDARD_INPUT}: is empty; check that the command that writes to it has succeeded, and give - only once"
+        )
+    return written
 
 
 # --- outputs ----------------------------------------------------------------------------------------------------------
@@ -200,6 +226,8 @@ def open_all(paths: Iterable[Path]) -> list[OutputFile]:
 
 def _is_event(line: bytes) -> bool:
     """Whether a first line is a whole event, not a report or another document on one line."""
+    if b'"test_id"' not in line:  # nor need it be JSON then
+        return False
     try:
         document = parse_json_of_file(line)
     except Poison:

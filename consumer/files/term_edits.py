@@ -67,7 +67,7 @@ def edited(
 
     Raises ConfigurationError if the file has changed since the batch was loaded, or if wordings cannot be added to it.
     """
-    raw, _ = read_again(batch)
+    raw = read_again(batch)
     cases = {position: case for position, case in enumerate(batch.batch.cases) if isinstance(case, TestCase)}
     places = {
         TermPlace(position, criterion, at): terms

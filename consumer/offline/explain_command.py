@@ -16,7 +16,7 @@ from consumer.case_sources.source import ExpectationsKey
 from consumer.dead_letter_reasons import Poison
 from consumer.errors import ConfigurationError, Fatal, Transient
 from consumer.exit_codes import EXIT_OK
-from consumer.files.batches import Batches, all_narratives_of, batch_names, usable_batches
+from consumer.files.batches import Batches, batch_names, usable_batches
 from consumer.files.join import Answered
 from consumer.files.outputs import OnDuplicate, open_all, readable
 from consumer.files.selection import (
@@ -269,7 +269,7 @@ def _narrative(event: InputEvent, case: TestCase, test_dir: Path) -> str | None:
     """The narrative that the output was made from, if it is the case's; else that of its own batch, or of the first."""
     names = sorted(batch_names(test_dir), key=lambda name: composed(name) != composed(event.batch_id))
     batches = usable_batches(test_dir, names)
-    told = (text for batch in batches for text in all_narratives_of(batch).get(event.test_id, ()))
+    told = (text for batch in batches for text in batch.narratives.get(event.test_id, ()))
     if event.narrative in case.narratives:
         told = (text for text in told if digest_of_narrative(text) == event.narrative)
     return next(told, None)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from consumer.case_sources.cases import case_or_poison
 from consumer.dead_letter_reasons import Poison
 from consumer.errors import ConfigurationError
-from consumer.files.batches import LoadedBatch, beside_lines, key_lines, narratives_of
+from consumer.files.batches import LoadedBatch, beside_lines, key_lines
 from consumer.files.selection import chosen_batches
 from consumer.terminal import NO_BAR, Bar
 from consumer.text import count_of, named, visible
@@ -126,10 +126,9 @@ def _narrated_tests(
     """Select test cases, each once, with a narrative if any of its batches tells one."""
     held: dict[tuple[str, Expectations], NarratedTest] = {}
     for batch in batches:
-        narratives = narratives_of(batch)
         for test_case in _of_concern(batch, concern):
             key = test_case.test_id, test_case.expectations
-            narrative = narratives.get(test_case.test_id)
+            narrative = next(iter(batch.narratives.get(test_case.test_id, ())), None)
             if key not in held or (held[key].case.narrative is None and narrative is not None):
                 by = judged_by(test_case, concern_id=concern)
                 rules = policy.rules_for(by.metric_id, by.archetype)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from consumer.exit_codes import CODE_OF_GATE, EXIT_OK
-from consumer.files.standard_input import called
+from consumer.files.outputs import called
 from consumer.files.unused_outputs import without_output
 from consumer.offline.compare import Comparison, compare
 from consumer.offline.destinations import Format, give, on_stdout, one_format, print_written, write_files

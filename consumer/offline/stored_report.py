@@ -15,8 +15,7 @@ from msgspec import Meta, Struct, field
 from consumer.dead_letter_reasons import Poison
 from consumer.errors import ConfigurationError
 from consumer.files.json_text import parse_json_of_file
-from consumer.files.outputs import OnDuplicate, holds_outputs
-from consumer.files.standard_input import called, is_standard_input, read_standard_input
+from consumer.files.outputs import OnDuplicate, called, holds_outputs, is_standard_input, read_standard_input
 from consumer.text import printable
 from consumer.wire.scored_record import DetailsShape, Score, ScoresShape, ViolationsShape
 from safe_core import CRITERIA, REPORT_TYPE, Criterion, Generation, Label, id_problem

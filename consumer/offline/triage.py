@@ -7,7 +7,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final
 
-from consumer.files.batches import LoadedBatch, batch_names, chosen, narratives_of, no_batch, usable_batches
+from consumer.files.batches import LoadedBatch, batch_names, chosen, no_batch, usable_batches
 from consumer.files.outputs import OnDuplicate, OutputFile
 from consumer.files.selection import Selection, selections
 from consumer.files.term_edits import EditedCase, Replacement
@@ -237,10 +237,10 @@ class Told:
     def _by_case(self) -> Mapping[EditedCase, set[str]]:
         told: dict[EditedCase, set[str]] = {}
         for batch in self._batches:
-            for test_id, narrative in narratives_of(batch).items():
+            for test_id, narratives in batch.narratives.items():
                 row = batch.rows.get(test_id)
                 if isinstance(row, TestCase):
-                    told.setdefault((test_id, row.expectations), set()).add(narrative)
+                    told.setdefault((test_id, row.expectations), set()).add(narratives[0])
         return told
 
 

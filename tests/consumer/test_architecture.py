@@ -12,6 +12,9 @@ from typing import TypeVar
 
 import pytest
 
+from bench.house import ways
+from tests.support.case_files import a_case, write_batch
+
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("safe_core", "consumer", "safe_scorer")
 EXAMPLES = ROOT / "consumer" / "examples"  # programs of others, which are copied out and never imported
@@ -115,6 +118,13 @@ def upwards(name: str) -> list[str]:
 
 def test_imports_run_one_way_from_the_command_line_down_to_the_ports() -> None:
     assert found_in(PLACED, upwards) == {}
+
+
+def test_an_output_goes_through_ten_modules_at_most_until_it_is_scored(tmp_path: Path) -> None:
+    """Of those outside `safe_core`; `python -m bench.house` lists them."""
+    write_batch(tmp_path / "cases", "asthma_1", a_case("A-1"))
+    _, scoring = ways(tmp_path)
+    assert len(scoring) <= 10, sorted(scoring)
 
 
 CORE_OF_THE_WORKER = [

@@ -303,7 +303,7 @@ def test_a_report_and_an_event_that_answer_the_same_case_are_two_answers(cases: 
     assert labels(scored(cases, one, other, pattern="asthma_1", on_duplicate="last")[0])["A-1"] == "Pass"
 
 
-@pytest.mark.parametrize("order", permutations(range(3)))
+@pytest.mark.parametrize("order", [*permutations(range(3))])
 def test_answers_that_a_better_one_sets_aside_are_no_duplicates_in_any_order(
     cases: Path, tmp_path: Path, order: tuple[int, ...]
 ) -> None:
