@@ -1,23 +1,23 @@
-"""Long work in the event loop, in turns: heartbeats run on the same loop."""
+"""Long work in the event loop, in parts: heartbeats run on the same loop."""
 
 import asyncio
 import time
 
-_TURN_SECONDS = 0.01
+_SECONDS = 0.01
 
 
-class Turns:
-    """Tells a loop when others have waited long enough: `if turns.is_over: await turns.next()`."""
+class LoopBudget:
+    """Tells a loop when others have waited long enough: `if budget.is_spent: await budget.renew()`."""
 
     def __init__(self) -> None:
-        self._ends_at = time.monotonic() + _TURN_SECONDS
+        self._ends_at = time.monotonic() + _SECONDS
 
     @property
-    def is_over(self) -> bool:
+    def is_spent(self) -> bool:
         """Whether others should run now."""
         return time.monotonic() > self._ends_at
 
-    async def next(self) -> None:
+    async def renew(self) -> None:
         """Let others run."""
         await asyncio.sleep(0)
-        self._ends_at = time.monotonic() + _TURN_SECONDS
+        self._ends_at = time.monotonic() + _SECONDS

@@ -11,7 +11,7 @@ from typing_extensions import override
 from consumer.case_sources.source import Answer, ExpectationsKey, FoundExpectations
 from consumer.dead_letter_reasons import Poison
 from consumer.errors import Transient
-from consumer.loop_budget import Turns
+from consumer.loop_budget import LoopBudget
 from safe_core import TestCase, prepare
 from safe_core.remembered import Remembered
 
@@ -103,15 +103,15 @@ class IndexedSource(CountingSource):
         """The answers to these keys, as far as there are any; other tasks have their turns in between."""
         answers: dict[ExpectationsKey, Answer] = {}
         await self._index_is_ready()
-        turns = Turns()
+        budget = LoopBudget()
         for key in keys:
             answer = look_up(key)
             if answer is not None:
                 answers[key] = answer
             if isinstance(answer, FoundExpectations):
                 self._known.keep(key, answer)
-            if turns.is_over:
-                await turns.next()
+            if budget.is_spent:
+                await budget.renew()
                 await self._index_is_ready()
         return answers
 

@@ -22,7 +22,7 @@ from consumer.case_sources.http_cache import AnswerCache, unraised
 from consumer.case_sources.http_outages import Outage
 from consumer.case_sources.source import Answer, ExpectationsKey, FoundExpectations
 from consumer.errors import Transient
-from consumer.loop_budget import Turns
+from consumer.loop_budget import LoopBudget
 
 REFUSED_SECONDS = 2.0
 """How long it is remembered that a key has no test case, none that can be used, or several that differ."""
@@ -129,11 +129,11 @@ class HttpSource(CountingSource):
     async def _fetched(self, keys: Iterable[ExpectationsKey]) -> dict[ExpectationsKey, Said]:
         lookups: dict[ExpectationsKey, Lookup] = {}
         try:
-            turns = Turns()
+            budget = LoopBudget()
             for key in dict.fromkeys(keys):
                 lookups[key] = self._join(key)
-                if turns.is_over:
-                    await turns.next()
+                if budget.is_spent:
+                    await budget.renew()
             await asyncio.wait([lookup.task for lookup in lookups.values()], timeout=self._options.timeout_seconds)
         finally:
             # A key for which nobody waits is not asked for any more, but a request under way may end.

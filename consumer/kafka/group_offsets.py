@@ -40,10 +40,8 @@ from aiokafka.errors import (
     GroupLoadInProgressError,
     IllegalGenerationError,
     KafkaError,
-    RebalanceInProgressError,
     TopicAuthorizationFailedError,
     TransactionalIdAuthorizationFailed,
-    UnknownMemberIdError,
     UnknownTopicOrPartitionError,
     for_code,
 )
@@ -62,7 +60,7 @@ from consumer.kafka.protocol import (
     UnstableOffset,
     codes_of,
 )
-from consumer.kafka.transactions import Transactions
+from consumer.kafka.transactions import GROUP_REFUSES, Transactions
 
 _NO_OFFSET = -1
 _TRANSACTION_MS = 10_000
@@ -87,7 +85,6 @@ class OutOfGroup(Transient):
     """The member is no longer in the group, or the group is about to rebalance: it has to join first."""
 
 
-_OUT_OF_GROUP = (IllegalGenerationError, UnknownMemberIdError, RebalanceInProgressError)
 _FORBIDDEN = (TopicAuthorizationFailedError, GroupAuthorizationFailedError, TransactionalIdAuthorizationFailed)
 
 
@@ -175,7 +172,7 @@ class AbortedProof:
                 "these brokers, set SAFE_V0_DELIVERY=at_least_once"
             )
         if code != IllegalGenerationError.errno:
-            _raise_for(code, self._witness.topic)
+            _raise_for(code, self._group, self._witness.topic)
 
     async def end(self) -> None:
         if self._producer is None or not self._is_open or self._is_unanswered:
@@ -259,10 +256,8 @@ class GroupOffsets:
     ) -> Mapping[int, Committed | None]:
         try:
             async with asyncio.timeout(_ANSWER_SECONDS):
-                _raise_for(await self._proof.give(link), self._witness.topic)
+                _raise_for(await self._proof.give(link), self._group, self._witness.topic)
                 return await self._fetch(link, wanted)
-        except _OUT_OF_GROUP as error:
-            raise OutOfGroup(f"group {self._group} is rebalancing") from error
         except (GroupLoadInProgressError, UnstableOffset, *_FORBIDDEN):
             raise  # the node is the coordinator, or will never allow it
         except FAILURES:
@@ -272,11 +267,11 @@ class GroupOffsets:
     async def _fetch(self, link: CoordinatorLink, wanted: frozenset[int]) -> Mapping[int, Committed | None]:
         """What this very node has; a partition that is not in its answer does not count as one without an offset."""
         response = await link.ask(StableOffsetsRequest(self._group, self._topic, sorted(wanted)))
-        _raise_for(response.error_code, self._topic)
+        _raise_for(response.error_code, self._group, self._topic)
         answer: dict[int, Committed | None] = {}
         for topic in response.to_object()["topics"]:
             for found in topic["partitions"]:
-                _raise_for(found["error_code"], self._topic)
+                _raise_for(found["error_code"], self._group, self._topic)
                 if topic["topic"] == self._topic:
                     offset, note = found["offset"], found["metadata"] or ""
                     answer[found["partition"]] = None if offset < 0 else Committed(offset, note)
@@ -285,8 +280,10 @@ class GroupOffsets:
         return answer
 
 
-def _raise_for(code: int, topic: str) -> None:
-    """Raise what a node has answered, with the topic that was asked about."""
+def _raise_for(code: int, group: str, topic: str) -> None:
+    """Raise what a node has answered; names the group and the topic that were asked about."""
+    if code in GROUP_REFUSES:
+        raise OutOfGroup(f"group {group} is rebalancing")
     if code == UNSTABLE_OFFSET_COMMIT:
         raise UnstableOffset
     if code:

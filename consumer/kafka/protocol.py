@@ -239,12 +239,24 @@ class Member(NamedTuple):
     generation: int
 
 
+_OWN_STEPS = 2
+"""How much the epoch grows if no other producer came in between: once for ending what was open, once for the start."""
+
+
 class Identity(NamedTuple):
-    """A producer as its transaction coordinator knows it: each start of a transactional id raises the epoch."""
+    """A producer as its transaction coordinator knows it; each start, and each end that it forces, raises the epoch.
+
+    A refused write does not prove that another producer has taken over: a broker that is cut off may still lead the
+    partition in its own view, know an older transaction of ours, and refuse the newer one. The epochs do prove it.
+    """
 
     transactional_id: str
     producer_id: int
     epoch: int
+
+    def tells_of_another_since(self, earlier: "Identity") -> bool:
+        """Whether another producer has certainly used the transactional id in between."""
+        return self.producer_id == earlier.producer_id and self.epoch - earlier.epoch > _OWN_STEPS
 
 
 NOBODY = Member("", -1)

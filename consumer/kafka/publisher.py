@@ -16,7 +16,7 @@ from consumer.kafka.broker_errors import TOO_LARGE, sentence_of
 from consumer.kafka.connection import Connection
 from consumer.kafka.failures import CALL_SECONDS, answered, closed, translating
 from consumer.kafka.reachability import reach, unusable
-from consumer.kafka.writer import DOUBTFUL_COMMIT_SECONDS, FENCED, MAX_BATCH_BYTES, Outgoing, causes
+from consumer.kafka.writer import FENCED, MAX_BATCH_BYTES, Outgoing, causes
 from consumer.settings import Settings
 from consumer.wire.record import KafkaHeaders
 
@@ -27,6 +27,9 @@ _TRANSACTION_SECONDS = 60.0
 
 _LARGEST_REQUEST = 1024 * 1024 * 1024
 """The client must not refuse anything: it checks the size before compression, the broker after it."""
+
+_DOUBTFUL_COMMIT_SECONDS = 5.0
+"""The client may have sent a commit twice that took longer, and the second one could end the next transaction."""
 
 _ACKNOWLEDGED_SECONDS = 3 * CALL_SECONDS
 _REFUSALS = (InvalidTimestampError, *TOO_LARGE)
@@ -156,8 +159,7 @@ class TableWriter:
             raise
         began = time.monotonic()  # from here on an abort would be a second end of the same transaction
         await self._wait(self._producer.commit_transaction())
-        if time.monotonic() - began > DOUBTFUL_COMMIT_SECONDS:
-            # The request to commit may have been sent twice, and the second one would end the next transaction.
+        if time.monotonic() - began > _DOUBTFUL_COMMIT_SECONDS:
             raise Fatal(
                 f"the broker took too long to commit to {self._topic}: what is committed stays; run the command again"
             )

@@ -69,8 +69,8 @@ async def _first_answer(servers: Sequence[str], options: Mapping[str, Any]) -> f
 def unusable(servers: str, error: Transient) -> ConfigurationError:
     """The error for brokers that cannot be used, with the remedy."""
     return ConfigurationError(
-        f"the brokers at {servers} cannot be used ({error}): check SAFE_V0_KAFKA_BOOTSTRAP_SERVERS and the security "
-        "settings (SAFE_V0_KAFKA_SECURITY_PROTOCOL)"
+        f"the brokers at {servers} cannot be used ({error}): check --bootstrap-servers "
+        "(SAFE_V0_KAFKA_BOOTSTRAP_SERVERS) and the security settings (SAFE_V0_KAFKA_SECURITY_PROTOCOL)"
     )
 
 
@@ -96,7 +96,7 @@ async def _advertised(server: str, options: Mapping[str, Any]) -> frozenset[str]
     except TokenUnavailable as error:
         return Transient(error.args[0])
     except UnicodeError:
-        return Fatal(f"{server} is not a valid host name: check SAFE_V0_KAFKA_BOOTSTRAP_SERVERS")
+        return Fatal(f"{server} is not a valid host name: check --bootstrap-servers (SAFE_V0_KAFKA_BOOTSTRAP_SERVERS)")
     except FAILURES as error:
         return _explained(error, server, known)
     finally:

@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol
 
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, OffsetAndMetadata, TopicPartition
 from aiokafka.client import AIOKafkaClient
+from aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 from aiokafka.errors import CorruptRecordException, InconsistentGroupProtocolError, OffsetOutOfRangeError
 
 from consumer.errors import SafeError, Transient
@@ -107,6 +108,28 @@ class _Rest(NamedTuple):
     since: float
 
 
+def _consumer(
+    connection: Connection, membership: Membership, assignor: type[AbstractPartitionAssignor]
+) -> AIOKafkaConsumer:
+    session_ms = int(membership.session_timeout_seconds * 1_000)
+    return AIOKafkaConsumer(
+        **connection.client(
+            group_id=membership.group,
+            enable_auto_commit=False,
+            auto_offset_reset="none",
+            isolation_level="read_committed",
+            partition_assignment_strategy=[assignor],
+            session_timeout_ms=session_ms,
+            client_rack=membership.rack,
+            heartbeat_interval_ms=min(int(_HEARTBEAT_SECONDS * 1_000), session_ms // 3),
+            rebalance_timeout_ms=_REBALANCE_TIMEOUT_MS,
+            fetch_max_wait_ms=_FETCH_WAIT_MS,
+            max_partition_fetch_bytes=_PARTITION_FETCH_BYTES,
+            fetch_max_bytes=_FETCH_BYTES,
+        )
+    )
+
+
 class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka ships no types
     """A consumer that joins its group on start(); it never commits or resets an offset by itself."""
 
@@ -117,23 +140,7 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
         self._clock = clock
         self._member = member
         self._offered = offered(membership.assignor, guarded=membership.guarded)
-        session_ms = int(membership.session_timeout_seconds * 1_000)
-        self._consumer = AIOKafkaConsumer(
-            **connection.client(
-                group_id=membership.group,
-                enable_auto_commit=False,
-                auto_offset_reset="none",
-                isolation_level="read_committed",
-                partition_assignment_strategy=self._offered[:1],
-                session_timeout_ms=session_ms,
-                client_rack=membership.rack,
-                heartbeat_interval_ms=min(int(_HEARTBEAT_SECONDS * 1_000), session_ms // 3),
-                rebalance_timeout_ms=_REBALANCE_TIMEOUT_MS,
-                fetch_max_wait_ms=_FETCH_WAIT_MS,
-                max_partition_fetch_bytes=_PARTITION_FETCH_BYTES,
-                fetch_max_bytes=_FETCH_BYTES,
-            )
-        )
+        self._consumer = _consumer(connection, membership, self._offered[0])
         # A client of its own: while it connects to a broker that hangs, heartbeats and fetches must not wait.
         self._transactions_client = AIOKafkaClient(**connection.client())
         self.transactions = Transactions(self._transactions_client)

@@ -26,6 +26,7 @@ from aiokafka.protocol.transaction import (
     InitProducerIdRequest,
 )
 
+from consumer.backoff import Backoff
 from consumer.kafka import aiokafka_internals
 from consumer.kafka.failures import FAILURES
 from consumer.kafka.protocol import Identity
@@ -102,7 +103,7 @@ class Transactions:
 
     async def _accepted(self, transactional_id: str, request: Any) -> Any:
         """Ask until the answer is final; raises what it says."""
-        pause = _AGAIN_SECONDS
+        pauses = _pauses()
         while True:
             response = await self._ask(transactional_id, request)
             codes = _codes(response)
@@ -113,8 +114,7 @@ class Transactions:
                 return response
             if any(code in _MOVED for _, code in codes):
                 self._nodes.pop(transactional_id, None)
-            await asyncio.sleep(pause)
-            pause = min(_LONGEST_PAUSE_SECONDS, pause * 2)
+            await asyncio.sleep(pauses.next())
 
     async def _ask(self, transactional_id: str, request: Any) -> Any:
         connection = await self._connection(transactional_id)
@@ -135,14 +135,13 @@ class Transactions:
                 await asyncio.sleep(_LONGEST_PAUSE_SECONDS)
 
     async def _node(self, transactional_id: str) -> int:
-        pause = _AGAIN_SECONDS
+        pauses = _pauses()
         while transactional_id not in self._nodes:
             code, node = await self._found(transactional_id)
             if not code:
                 self._nodes[transactional_id] = node
             elif code in _NOT_NOW:
-                await asyncio.sleep(pause)
-                pause = min(_LONGEST_PAUSE_SECONDS, pause * 2)
+                await asyncio.sleep(pauses.next())
             else:
                 raise error_of("", code, transactional_id)
         return self._nodes[transactional_id]
@@ -155,6 +154,10 @@ class Transactions:
         except FAILURES:
             return _NOT_AVAILABLE, -1
         return found.error_code, found.coordinator_id
+
+
+def _pauses() -> Backoff:
+    return Backoff(_AGAIN_SECONDS, _LONGEST_PAUSE_SECONDS)
 
 
 async def _answer(connection: Any, request: Any) -> Any:

@@ -29,8 +29,8 @@ from consumer.kafka.broker_errors import TOO_LARGE
 from consumer.kafka.brokers_clock import NO_TIMESTAMP, BrokersClock
 from consumer.kafka.connection import Connection
 from consumer.kafka.failures import answered, translated
-from consumer.kafka.protocol import Member
-from consumer.loop_budget import Turns
+from consumer.kafka.protocol import NOBODY, Identity, Member
+from consumer.loop_budget import LoopBudget
 from consumer.wire.record import KafkaHeaders
 
 T = TypeVar("T")
@@ -45,32 +45,10 @@ _COMPRESSIBLE_BYTES = 64 * 1024 * 1024
 _FULL_BYTES = 16 * 1024 * 1024
 """A slice that writes more is ended early: a small input may have a very large output."""
 
-DOUBTFUL_COMMIT_SECONDS = 5.0
-"""A commit that took longer may have been sent twice, and the second one could end the next transaction (KIP-890)."""
-
 _LOG_APPEND_TIME = 1
 
 FENCED = (ProducerFenced, InvalidProducerEpoch)
 TIMED_OUT = (KafkaTimeoutError, RequestTimedOutError)
-
-
-_OWN_STEPS = 2
-"""How much the epoch grows if no other producer came in between: once for ending what was open, once for the start."""
-
-
-class ProducerEpoch(NamedTuple):
-    """How the transaction coordinator identifies a producer; each start, and each end that it forces, raises the epoch.
-
-    A refused write does not prove that another producer has taken over: a broker that is cut off may still lead the
-    partition in its own view, know an older transaction of ours, and refuse the newer one. The epochs do prove it.
-    """
-
-    producer_id: int
-    epoch: int
-
-    def tells_of_another_since(self, earlier: "ProducerEpoch") -> bool:
-        """Whether another producer has certainly used the transactional id in between."""
-        return self.producer_id == earlier.producer_id and self.epoch - earlier.epoch > _OWN_STEPS
 
 
 class _Packed(NamedTuple):
@@ -93,9 +71,9 @@ class Outgoing:
     It is kept until it is committed: a transaction that failed is tried again with the same records.
     """
 
-    def __init__(self, now_ms: int, share: float = 1.0) -> None:
+    def __init__(self, now_ms: int, share: float = 1.0, member: Member = NOBODY) -> None:
         self.records: dict[Place, list[_Plain | _Packed]] = {}
-        self.member: Member | None = None
+        self.member = member
         """As which member, in which generation, the records behind it were taken."""
         self._now_ms = now_ms
         self._left = int(_FULL_BYTES * share)
@@ -155,7 +133,7 @@ class Outgoing:
 async def batches_of(outgoings: Iterable[Outgoing], *, is_transactional: bool) -> Mapping[Place, list[Batch]]:
     """Join the records of several slices into batches, by topic and partition; large ones are few round trips."""
     batches: dict[Place, list[Batch]] = {}
-    turns = Turns()
+    budget = LoopBudget()
     for outgoing in outgoings:
         for place, records in outgoing.records.items():
             into = batches.setdefault(place, [])
@@ -163,8 +141,8 @@ async def batches_of(outgoings: Iterable[Outgoing], *, is_transactional: bool) -
                 # Nearly always a plain record goes into the last batch: this runs four times for each input.
                 if type(record) is not tuple or not into or not into[-1].add(*record):
                     _begin_batch(into, record, is_transactional=is_transactional)
-            if turns.is_over:
-                await turns.next()
+            if budget.is_spent:
+                await budget.renew()
     return batches
 
 
@@ -202,7 +180,7 @@ class PartitionWriter(Protocol):
     """Writes for one input partition, from start() until its first failure."""
 
     @property
-    def epoch(self) -> ProducerEpoch | None:
+    def identity(self) -> Identity | None:
         """How the coordinator knows the producer with the partition's transactional id; None without transactions."""
 
     async def start(self) -> None:
@@ -244,16 +222,6 @@ def noted_time(clock: BrokersClock, acknowledged: RecordMetadata) -> bool:
     if tells:
         clock.note(acknowledged.timestamp)
     return tells
-
-
-async def write_mark(
-    producer: AIOKafkaProducer, topic: str, partition: int, key: bytes, headers: KafkaHeaders
-) -> RecordMetadata:
-    """Write a tombstone that has no time, and wait until it is replicated."""
-    with _named(f"topic {topic}/{partition}"):
-        return await producer.send_and_wait(
-            topic, key=key, value=None, partition=partition, headers=list(headers), timestamp_ms=NO_TIMESTAMP
-        )
 
 
 def meaning_of(error: BaseException, about: str, clock: BrokersClock) -> Fatal | PartitionLost:
@@ -303,7 +271,7 @@ class PlainWriter:
     The changelog is written between the two: its progress row, like the offset, says that all before it is published.
     """
 
-    epoch: ProducerEpoch | None = None
+    identity: Identity | None = None
 
     def __init__(
         self,
@@ -335,9 +303,11 @@ class PlainWriter:
             raise
 
     async def mark(self, topic: str, partition: int, key: bytes, headers: KafkaHeaders) -> int:
-        written = await self._guarded(write_mark(self._running(), topic, partition, key, headers))
-        self._note_time(written)
-        return int(written.offset)
+        mark, written = Outgoing(NO_TIMESTAMP), list[RecordMetadata]()
+        mark.append(topic, partition, key, None, headers)
+        await self._guarded(mark.send(self._running(), written.append))
+        self._note_time(written[0])
+        return int(written[0].offset)
 
     async def learn_time(self, topic: str, partition: int, key: bytes, headers: KafkaHeaders) -> None:
         """A mark would be seen by readers of this topic: the first acknowledgement of one that has LogAppendTime,

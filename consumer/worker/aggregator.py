@@ -20,7 +20,7 @@ from consumer.kafka.brokers_clock import BrokersClock
 from consumer.kafka.group_offsets import Committed
 from consumer.kafka.subscription import Subscription
 from consumer.kafka.writer import Outgoing, PartitionWriter
-from consumer.loop_budget import Turns
+from consumer.loop_budget import LoopBudget
 from consumer.telemetry.metrics import BatchGauges, ExportedBatch, Metrics
 from consumer.telemetry.rate_limited_warnings import RateLimitedWarning
 from consumer.wire.changelog import BatchRow, InputTopic, ProgressRow
@@ -158,7 +158,7 @@ class AggregatorPartition:
         return taken
 
     async def _fold(self, records: Sequence[Record], outgoing: Outgoing) -> int:
-        turns = Turns()
+        budget = LoopBudget()
         for taken, record in enumerate(records):
             try:
                 is_folded = self._follow(record, outgoing)
@@ -170,8 +170,8 @@ class AggregatorPartition:
                 return taken
             if outgoing.is_full:
                 return taken + 1
-            if turns.is_over:
-                await turns.next()
+            if budget.is_spent:
+                await budget.renew()
         return len(records)
 
     def _follow(self, record: Record, outgoing: Outgoing) -> bool:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from consumer.kafka.writer import Outgoing
-from consumer.loop_budget import Turns
+from consumer.loop_budget import LoopBudget
 from consumer.telemetry.metrics import ExportedBatch
 from consumer.wire.changelog import BatchRow, ProgressRow
 from consumer.wire.headers import own_headers, owner_headers
@@ -105,10 +105,10 @@ class PartitionState:
     async def exported(self) -> dict[str, ExportedBatch]:
         """What the gauges show of every live batch."""
         exported = {}
-        turns = Turns()
+        budget = LoopBudget()
         for key, batch in self.batches.items():
             if batch.is_live:
                 exported[key] = batch.exported()
-            if turns.is_over:
-                await turns.next()
+            if budget.is_spent:
+                await budget.renew()
         return exported

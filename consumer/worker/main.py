@@ -34,7 +34,7 @@ from consumer.kafka.subscription import Membership, Subscription
 from consumer.kafka.table_reader import TableReader
 from consumer.kafka.topics import Verified, cases_topic, message_limits, topic_specs, verify_topics
 from consumer.kafka.turns import Turns
-from consumer.kafka.writer import DOUBTFUL_COMMIT_SECONDS, PartitionWriter, PlainWriter
+from consumer.kafka.writer import PartitionWriter, PlainWriter
 from consumer.settings import LastGood, Loaded, Settings, without_secrets
 from consumer.telemetry.logs import CLIENT_RECORDS
 from consumer.telemetry.metrics import BatchGauges, Metrics
@@ -70,6 +70,9 @@ _CLUSTER_TIMEOUT_SECONDS = 3.0
 _ASK_AGAIN_SECONDS = 0.5
 _TRANSACTION_SHARE = 0.8
 """A transaction must end before the session does: after that, its owner may be gone."""
+
+_SLOW_COMMIT_SECONDS = 5.0
+"""What takes half of this makes the next transactions of its partition smaller (slice_size.py)."""
 
 _ONE_SIGNAL_SECONDS = 0.5
 """A second signal this soon counts as the first one: a supervisor may signal both the process and its group."""
@@ -389,30 +392,14 @@ class Worker:
         scattered: frozenset[str],
         make_logic: Callable[[int], PartitionLogic],
     ) -> Role:
-        settings, connection, clock = self._settings, self._connection, self._clock
-        session_seconds = settings.kafka_session_timeout_seconds
+        settings = self._settings
         exactly_once = settings.delivery == "exactly_once"
         process = uuid.uuid4().hex
         membership = Membership(
-            topic, settings.state_topic, group, assignor, session_seconds, rack, guarded=self._guarded,
+            topic, settings.state_topic, group, assignor, settings.kafka_session_timeout_seconds, rack,
+            guarded=self._guarded,
             proof_id=transactional_ids.of_proof(settings.kafka_group_id, topic, process) if exactly_once else None,
         )  # fmt: skip
-
-        def make_writers(subscription: Subscription) -> Callable[[int], PartitionWriter]:
-            if exactly_once:
-                return Turns(
-                    connection, subscription, clock, topic=topic, group=group,
-                    id_of=partial(transactional_ids.of_worker, settings.kafka_group_id, topic),
-                    timeout_seconds=session_seconds * _TRANSACTION_SHARE,
-                ).writer  # fmt: skip
-            return lambda partition: PlainWriter(
-                connection, topic, clock,
-                deadline_seconds=session_seconds * _TRANSACTION_SHARE,
-                changelog=settings.state_topic,
-                timed_topics=(settings.scored_topic, settings.state_topic),
-                commit_offset=partial(subscription.commit, partition),
-            )  # fmt: skip
-
         return Role(
             name=name,
             group=group,
@@ -422,11 +409,32 @@ class Worker:
             scattered=scattered,
             exactly_once=exactly_once,
             offset_out_of_range=settings.offset_out_of_range,
-            make_subscription=partial(Subscription, connection, membership, clock),
+            make_subscription=partial(Subscription, self._connection, membership, self._clock),
             make_logic=make_logic,
-            make_writers=make_writers,
-            commit_seconds=min(session_seconds * _TRANSACTION_SHARE, DOUBTFUL_COMMIT_SECONDS),
+            make_writers=partial(self._turns if exactly_once else self._plain_writers, topic, group),
+            commit_seconds=min(self._transaction_seconds, _SLOW_COMMIT_SECONDS),
         )
+
+    @property
+    def _transaction_seconds(self) -> float:
+        return self._settings.kafka_session_timeout_seconds * _TRANSACTION_SHARE
+
+    def _turns(self, topic: str, group: str, subscription: Subscription) -> Callable[[int], PartitionWriter]:
+        return Turns(
+            self._connection, subscription, self._clock, topic=topic, group=group,
+            id_of=partial(transactional_ids.of_worker, self._settings.kafka_group_id, topic),
+            timeout_seconds=self._transaction_seconds,
+        ).writer  # fmt: skip
+
+    def _plain_writers(self, topic: str, _group: str, subscription: Subscription) -> Callable[[int], PartitionWriter]:
+        settings = self._settings
+        return lambda partition: PlainWriter(
+            self._connection, topic, self._clock,
+            deadline_seconds=self._transaction_seconds,
+            changelog=settings.state_topic,
+            timed_topics=(settings.scored_topic, settings.state_topic),
+            commit_offset=partial(subscription.commit, partition),
+        )  # fmt: skip
 
     def _dead_letters(self, verified: Verified) -> DeadLetterTopic:
         return DeadLetterTopic(

@@ -151,8 +151,8 @@ class PartitionLoop:
     @property
     def producer_id(self) -> int | None:
         """The id of the transactional producer that writes for this partition; None if there is none just now."""
-        epoch = None if self._held is None else self._held.writer.epoch
-        return None if epoch is None else epoch.producer_id
+        producer = None if self._held is None else self._held.writer.identity
+        return None if producer is None else producer.producer_id
 
     def suspend(self) -> None:
         """The partition may be taken away: finish the slice in hand and start no other."""
@@ -241,7 +241,7 @@ class PartitionLoop:
         writer = self._make_writer(self.partition)
         held = self._held = Held(logic, writer)
         await writer.start()
-        self._fences.count(writer.epoch)
+        self._fences.count(writer.identity)
         await logic.restore(writer)
         committed = await self._asked(self._subscription.committed)
         self._check_not_less(committed)
@@ -437,7 +437,7 @@ class PartitionLoop:
             self.troubles.note_waiting(error)
             return
         if error.fenced and self._held is not None:
-            self._fences.note_refusal(self._held.writer.epoch)
+            self._fences.note_refusal(self._held.writer.identity)
         self.troubles.note_lost(error)
 
 

@@ -7,7 +7,7 @@ import time
 from collections import deque
 
 from consumer.errors import Fatal
-from consumer.kafka.writer import ProducerEpoch
+from consumer.kafka.protocol import Identity
 
 _FENCES_WITHIN_SECONDS = 60.0
 _TOO_OFTEN = 5
@@ -20,20 +20,20 @@ class FenceWatch:
     def __init__(self, partition: str) -> None:
         self._partition = partition
         self._fenced_at: deque[float] = deque(maxlen=_TOO_OFTEN)
-        self._refused_as: ProducerEpoch | None = None
+        self._refused_as: Identity | None = None
 
-    def note_refusal(self, epoch: ProducerEpoch | None) -> None:
-        """Note that the broker refused the producer of this epoch as fenced."""
-        self._refused_as = epoch
+    def note_refusal(self, producer: Identity | None) -> None:
+        """Note that the broker refused this producer as fenced."""
+        self._refused_as = producer
 
     def forget_refusal(self) -> None:
         """Note that the next epoch says nothing of another producer."""
         self._refused_as = None
 
-    def count(self, now: ProducerEpoch | None) -> None:
+    def count(self, now: Identity | None) -> None:
         """Count a take-over by another producer, of a partition that the group has since confirmed to be ours.
 
-        `now` is the epoch with which our producer started again. Raises Fatal for the fifth one within a minute.
+        `now` is our producer as it started again. Raises Fatal for the fifth one within a minute.
         """
         before, self._refused_as = self._refused_as, None
         if before is None or now is None or not now.tells_of_another_since(before):

@@ -18,7 +18,7 @@ from consumer.kafka.group_offsets import Committed
 from consumer.kafka.partitioner import partition_for
 from consumer.kafka.subscription import Subscription
 from consumer.kafka.writer import Outgoing, PartitionWriter
-from consumer.loop_budget import Turns
+from consumer.loop_budget import LoopBudget
 from consumer.telemetry.metrics import Metrics
 from consumer.telemetry.rate_limited_warnings import RateLimitedWarning
 from consumer.wire.changelog import InputTopic
@@ -251,14 +251,14 @@ class ScorerPartition:
     async def _decode(self, records: Sequence[Record]) -> list[_Decoded]:
         decoded: list[_Decoded] = []
         rules = self._settings.input_rules
-        turns = Turns()
+        budget = LoopBudget()
         for record in records:
             if _is_large(record):
                 decoded.append(await asyncio.to_thread(_decoded, record, rules))
             else:
                 decoded.append(_decoded(record, rules))
-            if turns.is_over:
-                await turns.next()
+            if budget.is_spent:
+                await budget.renew()
         return decoded
 
     async def _find(self, events: Sequence[_Decoded]) -> list[_Answer]:
@@ -309,7 +309,7 @@ class ScorerPartition:
         self, records: Sequence[Record], events: Sequence[_Decoded], answers: Sequence[_Answer], outgoing: Outgoing
     ) -> int:
         """Score and publish as far as one transaction can hold; returns how many records were taken."""
-        turns = Turns()
+        budget = LoopBudget()
         self._scored_at = self._now_ms()
         for taken, (record, event, answer) in enumerate(zip(records, events, answers, strict=True), start=1):
             try:
@@ -324,8 +324,8 @@ class ScorerPartition:
             if outgoing.is_full:
                 self._most_records = taken  # the rest of the slice was decoded and looked up for nothing
                 return taken
-            if turns.is_over:
-                await turns.next()
+            if budget.is_spent:
+                await budget.renew()
         self._most_records = min(_ALL, self._most_records * 2)
         return len(records)
 

@@ -32,6 +32,23 @@ def test_brokers_topics_and_test_cases_are_asked(site: Site, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
+    ("expectations", "words"),
+    [("{cases}", "test cases: {cases} answers look-ups"), ("{cases}/none", "; {cases}/none")],
+)
+def test_where_no_broker_answers_a_folder_of_test_cases_is_tried_all_the_same(
+    site: Site, tmp_path: Path, expectations: str, words: str
+) -> None:
+    cases = site.installation.expectations
+    code, said = checked(
+        site, tmp_path,
+        SAFE_V0_KAFKA_BOOTSTRAP_SERVERS="127.0.0.1:1", SAFE_V0_EXPECTATIONS=expectations.format(cases=cases),
+    )  # fmt: skip
+    assert code == 3
+    assert "check --bootstrap-servers" in said
+    assert words.format(cases=cases) in said
+
+
+@pytest.mark.parametrize(
     ("variable", "value", "words"),
     [
         ("SAFE_V0_STATE_TOPIC", "no.such.topic", "missing topic: no.such.topic"),

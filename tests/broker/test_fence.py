@@ -6,6 +6,7 @@ and nothing but the fence stands between the held one and a second copy of every
 
 import asyncio
 import contextlib
+import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,10 @@ import pytest
 
 from consumer.case_sources.source import ExpectationsKey, ExpectationsSource, FoundExpectations
 from consumer.dead_letter_reasons import Poison
+from consumer.kafka import assignors
+from consumer.kafka.protocol import Member
 from consumer.settings import load
+from consumer.worker import poll_loop
 from consumer.worker.main import Worker
 from tests.support.cases import encoded, event_stream, make_batches, write_batches
 from tests.support.outside import Outgoing, Outside
@@ -158,32 +162,55 @@ async def test_a_worker_held_until_its_partition_has_moved_writes_nothing_any_mo
             thawed.set()
 
 
-PLACES = ["begin", "first send", "all sent", "offsets acknowledged", "end sent"]
+ROUNDS = int(os.environ.get("SAFE_TEST_ZOMBIE_ROUNDS", "0"))
+"""How often every case is repeated; 0 is some of them, once."""
+
+PLACES = ["poll", "begin", "first send", "all sent", "offsets sent", "offsets acknowledged", "end sent"]
+IDS = ["its own id", "the id of a partition that it keeps"]
+CASES = [
+    (place, writes_as, rejoins)
+    for place in PLACES
+    for writes_as in IDS
+    for rejoins in (False, True)
+    if ROUNDS or (writes_as != IDS[0] and (not rejoins or place in {"first send", "all sent", "offsets acknowledged"}))
+]
 
 
 class Hold:
-    """Holds a worker at one place of its next turn, as if it were frozen there: no deadline of its own ends it."""
+    """Holds a worker at one place of its next turn, as if it were frozen there: nothing ends it but `go_on`."""
 
     def __init__(self, worker: Worker, place: str, *, writes_as: str | None) -> None:
         self.reached = asyncio.Event()
         self.go_on = asyncio.Event()
+        self._place = place
         make_writer: Any = worker._health.poll_loops[0]._make_writer
-        turns: Any = make_writer.__self__
-        turns._timeout_seconds = 2 * DEADLINE_SECONDS
+        self._turns: Any = make_writer.__self__
+        self._turns._timeout_seconds = 2 * DEADLINE_SECONDS
         if writes_as is not None:
-            turns._id_of = lambda _partition: writes_as
-            turns._ended.clear()
-        match place:
-            case "begin":
-                turns._transact = self._before(turns._transact)
+            self._turns.own._id_of = lambda _partition: writes_as
+            self._turns.own._unused.clear()
+        self._transact = self._turns._transact
+        self._turns._transact = self._held
+
+    async def _held(self, parts: Any, transaction: Any) -> None:
+        """Hold the first turn, and no later one."""
+        self._turns._transact = self._transact
+        match self._place:
+            case "poll" | "begin":
+                await self._wait()
             case "first send":
-                turns._send = self._before(turns._send)
+                transaction.send = self._before(transaction.send)
             case "all sent":
-                turns._commit_offsets = self._before(turns._commit_offsets)
+                transaction.commit_offsets = self._before(transaction.commit_offsets)
+            case "offsets sent":
+                link = await transaction._link()
+                link.ask = self._behind(link.ask)
+                transaction._link = self._always(link)
             case "offsets acknowledged":
-                turns._commit_offsets = self._after(turns._commit_offsets)
+                transaction.end = self._before(transaction.end)
             case "end sent":
-                turns._transactions.end = self._after(turns._transactions.end)
+                transaction.end = self._behind(transaction.end)
+        await self._transact(parts, transaction)
 
     def _before(self, step: Any) -> Any:
         async def held(*given: Any, **named: Any) -> Any:
@@ -192,34 +219,71 @@ class Hold:
 
         return held
 
-    def _after(self, step: Any) -> Any:
+    def _behind(self, step: Any) -> Any:
+        """The request is sent, and its answer not looked at."""
+
         async def held(*given: Any, **named: Any) -> Any:
-            result = await step(*given, **named)
-            if named.get("commit", True):
-                await self._wait()
-            return result
+            asked = asyncio.ensure_future(step(*given, **named))
+            await self._wait()
+            return await asked
 
         return held
 
+    def _always(self, link: Any) -> Any:
+        async def same() -> Any:
+            return link
+
+        return same
+
     async def _wait(self) -> None:
-        if not self.reached.is_set():
-            self.reached.set()
-            await self.go_on.wait()
+        """A frozen process does not notice, either, that it is to give up."""
+        self.reached.set()
+        while not self.go_on.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await self.go_on.wait()
 
 
-@pytest.mark.parametrize("writes_as", ["its own id", "the id of a partition that it keeps"])
-@pytest.mark.parametrize("place", PLACES)
+def give_all_to(heir: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever members there are, this one keeps the partition."""
+    assign = assignors._OwnRoundRobin.assign
+
+    def favouring(cluster: Any, members: Any) -> Any:
+        given = assign(cluster, members)
+        [holder] = [member for member, each in given.items() if any(partitions for _, partitions in each.assignment)]
+        favourite = generation_of(heir).member_id
+        given[holder], given[favourite] = given[favourite], given[holder]
+        return given
+
+    monkeypatch.setattr(assignors._OwnRoundRobin, "assign", staticmethod(favouring))
+
+
+def generation_of(worker: Worker) -> Member:
+    """As which member it has its partitions, or had them before the rebalance."""
+    subscription = worker._health.poll_loops[0].subscription
+    assert subscription is not None
+    coordinator: Any = subscription._consumer._coordinator
+    return subscription.assigned_as or Member(coordinator.member_id, -1)
+
+
+@pytest.mark.parametrize("_round", range(ROUNDS or 1))
+@pytest.mark.parametrize(("place", "writes_as", "rejoins"), CASES)
 async def test_a_worker_held_anywhere_in_a_transaction_doubles_nothing(
-    site: Site, gates: list[Gate], place: str, writes_as: str
-) -> None:
-    """With the id of another partition, which nobody ends, only the group's generation keeps it from committing."""
+    site: Site, gates: list[Gate], monkeypatch: pytest.MonkeyPatch, place: str, writes_as: str, *,
+    rejoins: bool, _round: int,
+) -> None:  # fmt: skip
+    """With the id of another partition, which nobody ends, only the group's generation keeps it from committing.
+
+    It is let go while it is in no group, or when it has joined a later generation, in which it has no partition.
+    """
+    monkeypatch.setattr(poll_loop, "_REVOKE_SECONDS", 0.5)  # for so long it would wait for what is held
     zombie = scorer(site)
     async with running(zombie):
         await until(lambda: bool(gates) and gates[0].reached.is_set(), "the first worker has a slice in hand")
-        kept = f"{site.group}:{site.topics.input}:99" if writes_as != "its own id" else None
+        kept = f"{site.group}:{site.topics.input}:99" if writes_as != IDS[0] else None
         hold = Hold(zombie, place, writes_as=kept)
-        gates[0].open.set()
-        await asyncio.wait_for(hold.reached.wait(), DEADLINE_SECONDS)
+        if place != "poll":
+            gates[0].open.set()
+            await asyncio.wait_for(hold.reached.wait(), DEADLINE_SECONDS)
         thawed = freeze_heartbeats(zombie)
         heir = scorer(site)
         async with running(heir):
@@ -228,11 +292,18 @@ async def test_a_worker_held_anywhere_in_a_transaction_doubles_nothing(
             loops = heir._health
             await until(lambda: bool(loops.poll_loops and loops.poll_loops[0].runners), "it has got the partition")
             [runner] = heir._health.poll_loops[0].runners.values()
-            await until(lambda: runner._held is not None and runner._held.writer.epoch is not None, "it has fenced")
-            if kept is None or place in {"begin", "end sent"}:  # else an open transaction holds up what it writes
+            await until(lambda: runner._held is not None and runner._held.writer.identity is not None, "it has fenced")
+            if kept is None or place in {"poll", "begin", "end sent"}:  # else what is open holds up what it writes
                 await asyncio.wait_for(asyncio.to_thread(_await_outcomes, site), DEADLINE_SECONDS)
+            if rejoins:
+                give_all_to(heir, monkeypatch)
+                later = generation_of(heir).generation
+                thawed.set()
+                await until(lambda: generation_of(zombie).generation > later, "the first one has joined again")
+            gates[0].open.set()
             hold.go_on.set()
             await asyncio.wait_for(asyncio.to_thread(_await_outcomes, site), DEADLINE_SECONDS)
+            await until(lambda: not getattr(hold._turns, "_in_turn", ()), "the first one has ended its turn")
 
             assert [offset for _, offset in await asyncio.to_thread(outcomes, site)] == list(range(RECORDS))
             assert not await asyncio.to_thread(site.outside.hanging, site.topics.outputs())

@@ -21,6 +21,8 @@ RUN_SECONDS = 120.0
 GROUP_OFFSETS = "consumer/kafka/group_offsets.py"
 WRITER = "consumer/kafka/writer.py"
 TURNS = "consumer/kafka/turns.py"
+TRANSACTION = "consumer/kafka/open_transaction.py"
+PRODUCER = "consumer/kafka/own_producer.py"
 TRANSACTIONS = "consumer/kafka/transactions.py"
 SUBSCRIPTION = "consumer/kafka/subscription.py"
 INTERNALS = "consumer/kafka/aiokafka_internals.py"
@@ -59,7 +61,8 @@ MUTANTS = (
     # --- the committed offset
     Mutant(
         "offset_without_proof", GROUP_OFFSETS,
-        "                _raise_for(await self._proof.give(link), self._witness.topic)\n", "", "test_group_offsets",
+        "                _raise_for(await self._proof.give(link), self._group, self._witness.topic)\n", "",
+        "test_group_offsets",
     ),
     Mutant(
         "offset_of_another_connection", GROUP_OFFSETS,
@@ -68,7 +71,7 @@ MUTANTS = (
     ),
     Mutant(
         "refused_proof_taken", GROUP_OFFSETS,
-        "_raise_for(await self._proof.give(link), self._witness.topic)", "await self._proof.give(link)",
+        "_raise_for(await self._proof.give(link), self._group, self._witness.topic)", "await self._proof.give(link)",
         "test_group_offsets",
     ),
     Mutant("any_generation", GROUP_OFFSETS, "self._group, link.generation,", "self._group, -1,", "test_group_offsets"),
@@ -97,7 +100,7 @@ MUTANTS = (
     ),
     Mutant(
         "error_of_a_partition_is_no_offset", GROUP_OFFSETS,
-        "                _raise_for(found[\"error_code\"], self._topic)\n", "", "test_group_offsets",
+        "                _raise_for(found[\"error_code\"], self._group, self._topic)\n", "", "test_group_offsets",
     ),
     Mutant(
         "answer_from_before_the_question", GROUP_OFFSETS,
@@ -118,66 +121,121 @@ MUTANTS = (
         "            acknowledged(await sent)\n", "            pass\n", "test_writer",
     ),
     Mutant(
-        "offsets_before_the_acknowledgements", TURNS,
-        "        while pending:\n", "        if pending:\n", "test_turns",
+        "offsets_before_the_acknowledgements", TRANSACTION,
+        "            while pending:\n", "            if pending:\n", "test_turns",
     ),
     Mutant(
-        "generation_read_at_the_commit", TURNS,
-        "MemberOffsetsRequest(identity, self._group, slices[0].member,",
-        "MemberOffsetsRequest(identity, self._group, self._subscription.assigned_as or slices[0].member,", "test_turns",
+        "generation_read_at_the_commit", TRANSACTION,
+        "MemberOffsetsRequest(identity, group, member,",
+        "MemberOffsetsRequest(identity, group, self._subscription.assigned_as or member,", "test_turns",
     ),
+    Mutant("generations_mixed", TURNS, "return part.outgoing.member, part.is_mark",
+           "return NOBODY, part.is_mark", "test_turns"),
+    Mutant("marks_and_slices_mixed", TURNS, "return part.outgoing.member, part.is_mark",
+           "return part.outgoing.member, False", "test_turns"),
     Mutant(
-        "generations_mixed", TURNS,
-        "chosen = [each for each in due if each.member == due[0].member]", "chosen = list(due)", "test_turns",
-    ),
-    Mutant(
-        "partition_without_an_answer_committed", TURNS,
+        "partition_without_an_answer_committed", TRANSACTION,
         "if codes.keys() != offsets.keys():", "if False:", "test_turns",
     ),
     Mutant(
-        "refused_offsets_committed", TURNS,
-        "        wrong = {code for code in codes.values() if code}\n", "        wrong = set[int]()\n", "test_turns",
-    ),
-    Mutant("mark_committed", TURNS, "await self._transactions.end(identity, commit=False)",
-           "await self._transactions.end(identity, commit=True)", "test_turns"),
-    Mutant(
-        "failed_producer_kept", TURNS,
-        "        self._writes_as = self._producer = None\n        if writes_as is None",
-        "        if writes_as is None", "test_turns",
-    ),
-    Mutant(
-        "abort_with_answers_out", TURNS,
-        "if attempt.has_begun and not attempt.unanswered and not attempt.end_is_out:", "if attempt.has_begun:",
+        "refused_offsets_committed", TRANSACTION,
+        "            wrong = {code for code in codes.values() if code}\n", "            wrong = set[int]()\n",
         "test_turns",
     ),
+    Mutant("refusal_of_the_group_tried_again", TRANSACTION, "            if wrong & GROUP_REFUSES:\n",
+           "            if False:\n", "test_turns"),
+    Mutant("mark_committed", TURNS, "await transaction.end(commit=bool(offsets))",
+           "await transaction.end(commit=True)", "test_turns"),
+    Mutant("mark_while_rebalancing", TURNS, "if member is None or partition not in self.own.gained:",
+           "if partition not in self.own.gained:", "test_turns"),
+    Mutant("turn_without_end", TURNS,
+           "timeout(self._timeout_seconds):\n                    await self._transact",
+           "timeout(None):\n                    await self._transact", "test_turns"),
     Mutant(
-        "sent_again_in_the_same_epoch", TURNS,
+        "failed_producer_kept", PRODUCER,
+        "        writing, self._writing = self._writing, None\n        if writing is None:",
+        "        writing = self._writing\n        if writing is None:", "test_turns",
+    ),
+    Mutant(
+        "producer_of_a_cancelled_turn_kept", TURNS,
+        "            except asyncio.CancelledError:\n"
+        "                await self.own.give_up(abort=transaction.can_be_aborted)\n",
+        "            except asyncio.CancelledError:\n", "test_turns",
+    ),
+    Mutant(
+        "abort_with_answers_out", TRANSACTION,
+        "self._producer is not None and not self._unanswered and not self.end_is_out", "self._producer is not None",
+        "test_turns",
+    ),
+    Mutant("abort_believed_without_an_answer", PRODUCER, "        self._open = self._writes_for\n", "", "test_turns"),
+    Mutant("answered_abort_forgotten", PRODUCER, "                        self._open = None\n", "", "test_turns"),
+    Mutant(
+        "sent_again_in_the_same_epoch", PRODUCER,
         "            if self._subscription.owns(partition):\n", "            if False:\n", "test_turns",
     ),
-    Mutant("doubtful_commit_believed", TURNS, "        if attempt.end_is_out:\n", "        if False:\n", "test_turns"),
+    Mutant(
+        "what_is_open_forgotten_in_a_rebalance", PRODUCER,
+        "            if self._subscription.assigned_as != member:  # nobody", "            if False:  # nobody",
+        "test_turns",
+    ),
+    Mutant("doubtful_commit_believed", TURNS, "if transaction.end_is_out and not parts[0].is_mark:", "if False:",
+           "test_turns"),
     Mutant(
         "any_offset_is_that_of_before", TURNS,
         "offset is None or offset != self._committed.get(each.partition)", "False", "test_turns",
     ),
     Mutant(
-        "doubt_of_a_zombie_fences", TURNS,
+        "note_of_an_offset_ignored", TURNS,
+        "if all(offset == each.after for", "if all((offset or (0,))[0] == (each.after or (1,))[0] for", "test_turns",
+    ),
+    Mutant(
+        "doubt_of_a_zombie_fences", PRODUCER,
         "        await self._subscription.confirm(partition)\n", "", "test_turns",
     ),
+    Mutant("started_as_another_member", PRODUCER,
+           "        if self._subscription.assigned_as != member:\n            raise OutOfGroup(\"the consumer group is "
+           "rebalancing\")\n        await self._start", "        await self._start", "test_turns"),
     Mutant(
-        "gained_id_not_ended", TURNS,
-        "if known is None or known.member != member:", "if False:", "test_turns",
+        "used_id_started_without_a_confirmation", PRODUCER,
+        "        if partition not in self._unused:\n            await self._confirmed_start(partition, member)",
+        "        if partition not in self._unused:\n            await self._start(partition, member)", "test_turns",
+    ),
+    Mutant("used_id_used_again", PRODUCER, "        self._unused.discard(partition)\n", "", "test_turns"),
+    Mutant(
+        "gained_id_not_ended", PRODUCER,
+        "if partition not in self._unused or self._starts[partition].member != member:", "if False:", "test_turns",
     ),
     Mutant(
-        "gained_id_ended_in_an_earlier_generation", TURNS,
-        "if known is None or known.member != member:", "if known is None:", "test_turns",
+        "gained_id_ended_in_an_earlier_generation", PRODUCER,
+        "if partition not in self._unused or self._starts[partition].member != member:",
+        "if partition not in self._unused:", "test_turns",
     ),
+    Mutant("gained_id_in_use_ended", PRODUCER, "            async with self.in_use:  # given up",
+           "            if True:  # given up", "test_turns"),
+    Mutant("open_id_not_ended_at_a_gain", PRODUCER,
+           "        await self.end_open(member)\n        if partition", "        if partition", "test_turns"),
+    Mutant("open_id_not_ended_before_the_next", PRODUCER,
+           "        await self.end_open(member)\n        partition = min(", "        partition = min(", "test_turns"),
     Mutant(
-        "id_of_a_partition_that_is_not_ours", TURNS,
-        "each for each in self._gained if self._subscription.owns(each)", "each for each in self._gained", "test_turns",
+        "id_of_a_partition_that_is_not_ours", PRODUCER,
+        "each for each in self.gained if self._subscription.owns(each)", "each for each in self.gained", "test_turns",
     ),
+    Mutant("id_of_a_partition_that_has_left", PRODUCER, "        if self._writes_for not in self.gained:\n",
+           "        if False:\n", "test_turns"),
     Mutant(
         "fence_of_one_partition_only", TURNS,
-        "if self._turns.times_fenced != self._times_fenced:", "if False:", "test_turns",
+        "if self._turns.own.times_fenced != self._times_fenced:", "if False:", "test_turns",
+    ),
+    Mutant("fence_forgotten_while_waiting", TURNS,
+           "any(each.times_fenced != self.own.times_fenced for each in parts)", "False", "test_turns"),
+    Mutant("fence_unnoticed", TURNS, "            self.own.note_fence()\n", "            pass\n", "test_turns"),
+    Mutant("foreign_epoch_unnoticed", PRODUCER,
+           "known.member == member and identity", "False and identity", "test_turns"),
+    Mutant("partition_that_leaves_committed", TURNS, "            running.cancel()\n", "            pass\n",
+           "test_turns"),
+    Mutant(
+        "refused_batch_sent_for_ever", TRANSACTION, "            self.refused = place\n", "            pass\n",
+        "test_turns",
     ),
     Mutant(
         "silence_asked_again", TRANSACTIONS,
@@ -185,14 +243,24 @@ MUTANTS = (
         "            return await self._ask(transactional_id, request)\n", "test_transactions",
     ),
     Mutant(
+        "moved_coordinator_asked_again", TRANSACTIONS,
+        "                self._nodes.pop(transactional_id, None)\n            await asyncio.sleep(pauses",
+        "                pass\n            await asyncio.sleep(pauses", "test_transactions",
+    ),
+    Mutant("refusal_of_a_transaction_ignored", TRANSACTIONS, "            if final:\n", "            if False:\n",
+           "test_transactions"),
+    Mutant("silent_connection_kept", TRANSACTIONS, "        connection.close()\n", "        pass\n",
+           "test_transactions"),
+    Mutant(
         "changelog_not_last", WRITER,
         "self._note_time, last=self._changelog)", "self._note_time)", "test_writer",
     ),
     # --- the time
-    Mutant("mark_by_our_own_clock", WRITER, ", timestamp_ms=NO_TIMESTAMP", "", "test_turns"),
+    Mutant("mark_by_our_own_clock", TURNS, "self.outgoing(NO_TIMESTAMP)", "self.outgoing(0)", "test_turns"),
+    Mutant("plain_mark_by_our_own_clock", WRITER, "Outgoing(NO_TIMESTAMP)", "Outgoing(0)", "test_writer"),
     Mutant(
         "brokers_time_not_asked_for", TURNS,
-        "        await self._learn_from_end(topic, partition, offset)\n", "", "test_turns",
+        "        await self._turns.learn_time(topic, partition, offset)\n", "", "test_turns",
     ),
     Mutant("age_by_our_own_clock", CLOCK, "min(self.now_ms(), self._own_ms())", "self._own_ms()", "test_brokers_clock"),
     Mutant(
@@ -247,7 +315,7 @@ MUTANTS = (
         "if gap.offset < beginning:", "if gap.offset != beginning:", "test_poll_loop",
     ),
     Mutant(
-        "fences_not_counted", PARTITION, "        self._fences.count(writer.epoch)\n", "", "test_poll_loop",
+        "fences_not_counted", PARTITION, "        self._fences.count(writer.identity)\n", "", "test_poll_loop",
     ),
     Mutant(
         "refusals_taken_for_another_producer", FENCING,

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from consumer import loop_budget as turns
+from consumer import loop_budget
 from consumer.case_sources.folder import FolderSource
 from consumer.case_sources.source import ExpectationsKey
-from consumer.loop_budget import Turns
+from consumer.loop_budget import LoopBudget
 from tests.consumer import test_aggregator, test_scorer
 from tests.support.case_files import a_case, write_batch
 
@@ -18,9 +18,9 @@ RECORDS = 30
 
 
 @pytest.fixture(autouse=True)
-def short_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if each record took longer than a turn."""
-    monkeypatch.setattr(turns, "_TURN_SECONDS", -1.0)
+def short_budgets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if each record took longer than may be."""
+    monkeypatch.setattr(loop_budget, "_SECONDS", -1.0)
 
 
 class Other:
@@ -46,10 +46,10 @@ async def beside() -> AsyncIterator[Other]:
         await asyncio.wait({task})
 
 
-def test_a_turn_is_over_after_its_time_and_not_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert Turns().is_over
-    monkeypatch.setattr(turns, "_TURN_SECONDS", 3_600.0)
-    assert not Turns().is_over
+def test_a_budget_is_spent_after_its_time_and_not_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert LoopBudget().is_spent
+    monkeypatch.setattr(loop_budget, "_SECONDS", 3_600.0)
+    assert not LoopBudget().is_spent
 
 
 async def test_others_run_while_a_slice_is_decoded_and_scored() -> None:

@@ -20,8 +20,9 @@ from consumer.errors import Contradiction, Fatal, PartitionLost, Transient
 from consumer.kafka.aiokafka_internals import size_of
 from consumer.kafka.group_members import Stranger
 from consumer.kafka.group_offsets import Committed, OutOfGroup
+from consumer.kafka.protocol import Identity
 from consumer.kafka.subscription import Fetched, OffsetOutOfRange, Subscription
-from consumer.kafka.writer import Outgoing, PartitionWriter, ProducerEpoch
+from consumer.kafka.writer import Outgoing, PartitionWriter
 from consumer.wire.record import Record
 from consumer.worker import buffer as buffer_module
 from consumer.worker import partition_loop as partition_module
@@ -319,12 +320,12 @@ class Writer:
     def __init__(self, site: Site) -> None:
         self.site = site
         self.failed = False
-        self.epoch: ProducerEpoch | None = None
+        self.identity: Identity | None = None
 
     async def start(self) -> None:
         self.site.steps.append("fences")
         self.site.epoch += self.site.epochs_a_start
-        self.epoch = ProducerEpoch(1, self.site.epoch)
+        self.identity = Identity("id", 1, self.site.epoch)
 
     async def near(self) -> None:
         await self.site.near_gate.wait()

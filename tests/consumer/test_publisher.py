@@ -222,7 +222,7 @@ async def test_a_writer_that_another_one_has_replaced_says_so(producer: StartedP
 async def test_after_a_commit_that_took_too_long_nothing_more_is_written(
     producer: StartedProducer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(publisher, "DOUBTFUL_COMMIT_SECONDS", -1.0)
+    monkeypatch.setattr(publisher, "_DOUBTFUL_COMMIT_SECONDS", -1.0)
     with pytest.raises(Fatal, match="took too long to commit to cases"):
         await write()
     assert producer.steps[-2:] == ["commit", "dispose"]

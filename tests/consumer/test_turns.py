@@ -10,13 +10,18 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from aiokafka.errors import KafkaError, MessageSizeTooLargeError, ProducerFenced, TopicAuthorizationFailedError
+from aiokafka.errors import (
+    GroupCoordinatorNotAvailableError,
+    KafkaError,
+    MessageSizeTooLargeError,
+    ProducerFenced,
+    TopicAuthorizationFailedError,
+)
 from structlog.testing import capture_logs
 from typing_extensions import override
 
-from consumer.backoff import Backoff
 from consumer.errors import Fatal, PartitionLost, SafeError, Transient
-from consumer.kafka import aiokafka_internals
+from consumer.kafka import aiokafka_internals, open_transaction, own_producer
 from consumer.kafka import turns as turns_module
 from consumer.kafka.brokers_clock import BrokersClock
 from consumer.kafka.connection import Connection
@@ -139,16 +144,17 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     async def dispose(_producer: Any) -> None:
         made.steps.append("dispose")
 
-    monkeypatch.setattr(turns_module, "new_producer", new_producer)
-    monkeypatch.setattr(turns_module, "dispose", dispose)
+    monkeypatch.setattr(own_producer, "new_producer", new_producer)
+    monkeypatch.setattr(own_producer, "dispose", dispose)
     monkeypatch.setattr(aiokafka_internals, "set_identity", lambda *_: None)
     monkeypatch.setattr(aiokafka_internals, "begin", lambda *_: None)
     monkeypatch.setattr(aiokafka_internals, "end", lambda *_: None)
     monkeypatch.setattr(turns_module, "_PATIENCE_SECONDS", 0.05)
     monkeypatch.setattr(turns_module, "_SIT_OUT_SECONDS", 0.05)
     monkeypatch.setattr(turns_module, "_PAUSE_SECONDS", 0.0)
-    monkeypatch.setattr(turns_module, "_AGAIN_SECONDS", 0.001)
-    monkeypatch.setattr(turns_module, "Backoff", lambda *_: Backoff(0.001, 0.002))
+    monkeypatch.setattr(open_transaction, "_AGAIN_SECONDS", 0.001)
+    monkeypatch.setattr(turns_module, "_RETRY_SECONDS", 0.001)
+    monkeypatch.setattr(turns_module, "_LONGEST_RETRY_SECONDS", 0.002)
     return made
 
 
@@ -583,7 +589,7 @@ async def test_a_mark_is_acknowledged_and_never_committed(cluster: Cluster, turn
     [writer] = await gained(turns, 0)
     assert await writer.mark("state", 1, b"mark", HEADERS) == 70
     assert cluster.steps[2:] == [
-        "partitions state/1 as id-0 0", "send state/1 b'mark' None", "acknowledged state/1", "abort id-0 0",
+        "partitions state/1 as id-0 0", "send state/1 x1", "acknowledged state/1", "abort id-0 0",
     ]  # fmt: skip
 
 
@@ -596,41 +602,91 @@ async def test_marks_that_wait_share_a_transaction(cluster: Cluster, turns: Turn
 
 
 async def test_a_leader_that_acknowledges_no_mark_holds_up_no_other(
-    cluster: Cluster, turns: Turns, clock: BrokersClock, monkeypatch: pytest.MonkeyPatch
+    turns: Turns, clock: BrokersClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock.note(THEIRS)
-    monkeypatch.setattr(turns_module, "_SIT_OUT_SECONDS", 0.3)
     one, other = await gained(turns, 0, 1)
-    acknowledged, is_dead = Producer._acknowledged, True
+    acknowledged, well = Producer._acknowledged, asyncio.Event()
 
     async def held(self: Producer, topic: str, partition: int) -> Any:
-        if topic == "dead" and is_dead:
-            await asyncio.get_running_loop().create_future()
+        if topic == "dead":
+            await well.wait()
         return await acknowledged(self, topic, partition)
 
     monkeypatch.setattr(Producer, "_acknowledged", held)
-    marks = [
-        asyncio.create_task(each.mark(topic, 0, b"m", HEADERS)) for each, topic in ((one, "dead"), (other, "sound"))
-    ]
-    failure, offset = await asyncio.gather(*marks, return_exceptions=True)
-    assert isinstance(failure, PartitionLost)
-    assert isinstance(offset, int)
-    tried = cluster.kinds.count("partitions")
-    with pytest.raises(PartitionLost, match="the leader of dead/0 does not acknowledge"):
-        await one.mark("dead", 0, b"m", HEADERS)
-    assert cluster.kinds.count("partitions") == tried, "nobody waits for it before the pause is over"
-    is_dead = False
-    await until(lambda: not turns._sit_outs or turns._sit_outs["dead", 0].until < asyncio.get_running_loop().time())
-    assert await one.mark("dead", 0, b"m", HEADERS) > 0
-    assert turns._sit_outs == {}
+    dead = asyncio.create_task(one.mark("dead", 0, b"m", HEADERS))
+    async with asyncio.timeout(WITHIN_SECONDS):
+        assert await other.mark("sound", 0, b"m", HEADERS) > 0
+        assert await other.mark("sound", 0, b"m", HEADERS) > 0
+        assert not dead.done()
+        well.set()
+        assert await dead > 0
+    assert not turns._sit_outs._places
 
 
-async def test_a_mark_in_doubt_gives_the_partition_up(cluster: Cluster, turns: Turns) -> None:
+async def test_a_mark_whose_leader_stays_silent_gives_its_partition_up(
+    cluster: Cluster, turns: Turns, clock: BrokersClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock.note(THEIRS)
+    [writer] = await gained(turns, 0)
+
+    async def never(*_: Any) -> Any:
+        await asyncio.get_running_loop().create_future()
+
+    monkeypatch.setattr(Producer, "_acknowledged", never)
+    monkeypatch.setattr(turns, "_timeout_seconds", 0.4)
+    with pytest.raises(PartitionLost, match="the leader of dead/3 does not acknowledge"):
+        await writer.mark("dead", 3, b"m", HEADERS)
+    assert cluster.kinds.count("partitions") > 1, "it was tried again"
+
+
+async def test_a_mark_in_doubt_is_written_again_in_a_newer_epoch(
+    cluster: Cluster, turns: Turns, clock: BrokersClock
+) -> None:
+    clock.note(THEIRS)
     [writer] = await gained(turns, 0)
     cluster.failures["abort"] = deque([Unanswered("no answer")])
-    with pytest.raises(PartitionLost):
+    assert await writer.mark("state", 1, b"mark", HEADERS) == 70
+    assert [len(each.written) for each in cluster.producers] == [1, 1]
+    assert [step for step in cluster.steps if step.startswith(("abort", "confirm", "start", "ask"))] == [
+        "start id-0", "abort id-0 0", "confirm 0", "start id-0", "abort id-0 1",
+    ]  # fmt: skip
+
+
+async def test_marks_and_slices_are_never_in_one_turn(cluster: Cluster, turns: Turns, clock: BrokersClock) -> None:
+    """A mark must not be seen, and an aborted slice would be lost."""
+    clock.note(THEIRS)
+    one, other = await gained(turns, 0, 1)
+    mark = asyncio.create_task(one.mark("state", 1, b"mark", HEADERS))
+    commit = committing(other, 6)
+    async with asyncio.timeout(WITHIN_SECONDS):
+        await asyncio.gather(mark, commit)
+    assert [step for step in cluster.steps if step.startswith(("partitions", "abort", "commit"))] == [
+        "partitions state/1 as id-0 0", "abort id-0 0", "partitions result/1 as id-0 0", "commit id-0 0",
+    ]  # fmt: skip
+
+
+async def test_a_mark_is_no_reason_to_give_a_turn_up(cluster: Cluster, turns: Turns, clock: BrokersClock) -> None:
+    """Nothing is committed for the partition that leaves: the marks of the others need not begin again."""
+    clock.note(THEIRS)
+    one, other = await gained(turns, 0, 1)
+    cluster.gates["abort"] = asyncio.Event()
+    marks = [asyncio.create_task(each.mark("state", at, b"m", HEADERS)) for at, each in enumerate((one, other))]
+    await until(lambda: "abort" in cluster.kinds)
+    marks[0].cancel()
+    await one.dispose()
+    cluster.gates["abort"].set()
+    async with asyncio.timeout(WITHIN_SECONDS):
+        assert await marks[1] > 0
+    assert cluster.kinds.count("abort") == 1
+
+
+async def test_while_the_group_rebalances_no_mark_is_written(cluster: Cluster, turns: Turns) -> None:
+    [writer] = await gained(turns, 0)
+    cluster.assigned_as = None
+    with pytest.raises(PartitionLost, match="the producer is gone"):
         await writer.mark("state", 1, b"mark", HEADERS)
-    assert cluster.steps[-1] == "dispose"
+    assert cluster.kinds == ["start"]
 
 
 async def test_a_mark_needs_no_clock_and_its_end_tells_the_brokers(
@@ -639,7 +695,9 @@ async def test_a_mark_needs_no_clock_and_its_end_tells_the_brokers(
     assert not clock.is_known
     [writer] = await gained(turns, 0)
     await writer.mark("state", 1, b"mark", HEADERS)
-    assert cluster.producers[0].timestamps == [-1], "no broker refuses a record without a time"
+    assert cluster.producers[0].written == [("state", 1, -1, b"mark", None)], (
+        "no broker refuses a record without a time"
+    )
     assert 0 <= clock.now_ms() - THEIRS < 60_000
 
 
@@ -668,8 +726,8 @@ async def test_where_the_brokers_do_not_tell_the_time_all_go_on_without_it_and_a
 
     monkeypatch.setattr(turns_module, "read_marker_time", refused)
     with capture_logs() as logs:
-        marks = await asyncio.gather(*(turns._learn_from_end("state", 1, 70) for _ in range(9)))
-        await turns.learn_time("state", 1, b"mark", HEADERS)
+        marks = await asyncio.gather(*(turns.learn_time("state", 1, 70) for _ in range(9)))
+        await turns.writer(0).learn_time("state", 1, b"mark", HEADERS)
     assert (len(marks), asked) == (9, 1)
     assert (clock.is_known, clock.now_ms()) == (False, OURS)
     assert [(each["event"], each["why"]) for each in logs] == [("the brokers do not tell the time", str(failure))]
@@ -713,7 +771,7 @@ async def test_a_fence_that_a_mark_meets_is_noted(cluster: Cluster, turns: Turns
     with pytest.raises(PartitionLost) as lost:
         await one.mark("state", 1, b"m", HEADERS)
     assert lost.value.fenced
-    assert turns.times_fenced == 1
+    assert turns.own.times_fenced == 1
 
 
 async def test_what_nobody_has_foreseen_reaches_the_partition_as_it_is(cluster: Cluster, turns: Turns) -> None:
@@ -731,6 +789,7 @@ async def test_a_mark_that_was_acknowledged_once_fails_when_its_leader_falls_sil
     turns: Turns, clock: BrokersClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock.note(THEIRS)
+    monkeypatch.setattr(turns, "_timeout_seconds", 0.4)
     one, other = await gained(turns, 0, 1)
     acknowledged, tries = Producer._acknowledged, {"a": 0, "b": 0}
 
@@ -745,7 +804,7 @@ async def test_a_mark_that_was_acknowledged_once_fails_when_its_leader_falls_sil
     async with asyncio.timeout(WITHIN_SECONDS):
         lost = await asyncio.gather(*marks, return_exceptions=True)
     assert all(isinstance(each, PartitionLost) for each in lost)
-    assert tries["b"] == 2
+    assert tries["b"] > 1
 
 
 async def test_leaders_that_are_silent_are_tried_by_turns_with_all_else(
@@ -762,7 +821,7 @@ async def test_leaders_that_are_silent_are_tried_by_turns_with_all_else(
 
     monkeypatch.setattr(Producer, "_acknowledged", held)
     commits = [committing(writer, 5, ("dead", at)) for at, writer in enumerate(sick)]
-    await until(lambda: len(turns._sit_outs) == len(sick))
+    await until(lambda: len(turns._sit_outs._places) == len(sick))
     async with asyncio.timeout(WITHIN_SECONDS):
         for offset in range(10, 14):
             before = cluster.kinds.count("partitions")
@@ -790,3 +849,89 @@ async def test_a_producer_is_started_only_as_the_member_that_took_the_records(cl
     with pytest.raises(PartitionLost):
         await writer.commit(outgoing, 2, "")
     assert cluster.kinds.count("start") == starts
+
+
+# --- the ids that we have used ----------------------------------------------------------------------------------------
+
+
+async def test_what_a_turn_that_was_given_up_left_open_is_ended_before_the_next(cluster: Cluster, turns: Turns) -> None:
+    """The partition whose id it had has left, but nobody else has it yet."""
+    one, other = await gained(turns, 0, 1)
+    cluster.gates["txn-offsets"] = asyncio.Event()
+    commits = [committing(one, 5), committing(other, 6)]
+    await until(lambda: "txn-offsets" in cluster.kinds)
+    await one.dispose()
+    await all_of(commits)
+    assert cluster.steps[-1] == "dispose", "never used again"
+    cluster.gates.clear()
+    del cluster.steps[:]
+    await other.commit(filled(other), 6, "")
+    assert cluster.steps[:3] == ["confirm 0", "start id-0", "connect"]
+    assert cluster.steps[-1] == "commit id-1 0"
+
+
+async def test_an_id_that_was_used_and_aborted_is_started_again_as_a_confirmed_member(
+    cluster: Cluster, turns: Turns
+) -> None:
+    """Its sequence numbers begin only once; and only the confirmation says that the partition is still ours."""
+    one, other = await gained(turns, 0, 1)
+    cluster.codes.append({0: 22})
+    cluster.gates["txn-offsets"] = asyncio.Event()
+    refused = committing(one, 5)
+    await until(lambda: "txn-offsets" in cluster.kinds)
+    queued = committing(other, 6)
+    await asyncio.sleep(0)
+    cluster.gates["txn-offsets"].set()
+    [lost, done] = await all_of([refused, queued])
+    assert (type(lost), done) == (PartitionLost, None)
+    again = cluster.steps.index("abort id-0 0")
+    assert cluster.steps[again + 1 : again + 5] == ["dispose", "confirm 0", "start id-0", "connect"]
+
+
+async def test_while_nobody_knows_whose_an_id_will_be_what_is_open_is_not_forgotten(
+    cluster: Cluster, turns: Turns
+) -> None:
+    [other] = await gained(turns, 1)
+    await other.commit(filled(other), 1, "")  # with the id of 1
+    [one] = await gained(turns, 0)
+    cluster.failures["txn-offsets"] = deque([Unanswered("no answer")])
+    cluster.gates["txn-offsets"] = asyncio.Event()
+    lost = committing(other, 2)
+    await until(lambda: cluster.kinds.count("txn-offsets") == 2)
+    cluster.assigned_as, cluster.owned = None, set()  # the group rebalances
+    cluster.gates["txn-offsets"].set()
+    [failure] = await all_of([lost])
+    assert isinstance(failure, PartitionLost)
+    assert "confirm" not in cluster.kinds
+    cluster.assigned_as, cluster.owned = SECOND, {0, 1}
+    del cluster.steps[:]
+    await one.commit(filled(one), 3, "")
+    assert cluster.steps[:2] == ["confirm 1", "start id-1"]
+
+
+async def test_what_was_aborted_with_every_answer_is_not_ended_again(cluster: Cluster, turns: Turns) -> None:
+    writers = await gained(turns, 0, 1)
+    cluster.codes.append({0: 22, 1: 22})
+    await all_of([committing(writer, 5) for writer in writers])
+    assert "abort id-0 0" in cluster.steps
+    await writers[1].dispose()
+    await gained(turns, 1)
+    assert "confirm" not in cluster.kinds
+    assert cluster.steps.count("start id-0") == 1
+
+
+async def test_a_coordinator_that_cannot_be_found_holds_a_turn_up_no_longer_than_a_transaction_may_take(
+    cluster: Cluster, turns: Turns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [writer] = await gained(turns, 0)
+
+    async def nowhere() -> Any:
+        await asyncio.sleep(0)
+        raise GroupCoordinatorNotAvailableError
+
+    monkeypatch.setattr(turns, "_timeout_seconds", 0.3)
+    monkeypatch.setattr(cluster, "link", nowhere)
+    with pytest.raises(PartitionLost, match=r"no answer within 0\.3 s"):
+        async with asyncio.timeout(WITHIN_SECONDS):
+            await writer.commit(filled(writer), 5, "")
+    assert "commit" not in cluster.kinds

@@ -17,9 +17,8 @@ from typing import Any, TypeVar, cast
 import pytest
 from aiokafka.errors import InvalidTxnState, KafkaError, ProducerFenced
 
-from consumer.backoff import Backoff
 from consumer.errors import PartitionLost, Transient
-from consumer.kafka import aiokafka_internals
+from consumer.kafka import aiokafka_internals, open_transaction, own_producer
 from consumer.kafka import turns as turns_module
 from consumer.kafka.brokers_clock import BrokersClock
 from consumer.kafka.connection import Connection
@@ -213,7 +212,7 @@ class Worker:
 
     async def _serve(self, partition: int, position: int) -> None:
         writer = self.turns.writer(partition)
-        writer._times_fenced = self.turns.times_fenced
+        writer._times_fenced = self.turns.own.times_fenced
         while True:
             await asyncio.sleep(self.kafka.random.random() * 0.004)
             taken = range(position, min(OUTPUTS, position + self.kafka.random.randint(1, 3)))
@@ -268,15 +267,18 @@ def modelled(monkeypatch: pytest.MonkeyPatch) -> None:
     async def dispose(_producer: Producer) -> None:
         await asyncio.sleep(0)
 
-    for name, stand_in in {"new_producer": new_producer, "batches_of": batches_of, "dispose": dispose}.items():
-        monkeypatch.setattr(turns_module, name, stand_in)
+    monkeypatch.setattr(own_producer, "new_producer", new_producer)
+    monkeypatch.setattr(own_producer, "dispose", dispose)
+    monkeypatch.setattr(turns_module, "batches_of", batches_of)
     monkeypatch.setattr(aiokafka_internals, "set_identity", set_identity)
     monkeypatch.setattr(aiokafka_internals, "begin", lambda *_: None)
     monkeypatch.setattr(aiokafka_internals, "end", lambda *_: None)
-    for name, seconds in {"_PAUSE_SECONDS": 0.002, "_AGAIN_SECONDS": 0.001, "_PATIENCE_SECONDS": 0.2}.items():
+    monkeypatch.setattr(open_transaction, "_AGAIN_SECONDS", 0.001)
+    for name, seconds in {
+        "_PAUSE_SECONDS": 0.002, "_PATIENCE_SECONDS": 0.2, "_SIT_OUT_SECONDS": 0.01,
+        "_RETRY_SECONDS": 0.001, "_LONGEST_RETRY_SECONDS": 0.005,
+    }.items():  # fmt: skip
         monkeypatch.setattr(turns_module, name, seconds)
-    monkeypatch.setattr(turns_module, "_SIT_OUT_SECONDS", 0.01)
-    monkeypatch.setattr(turns_module, "Backoff", lambda *_: Backoff(0.001, 0.005))
 
 
 @contextlib.asynccontextmanager
@@ -286,7 +288,7 @@ async def cluster(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
     async def send_in_order(producer: Producer, _place: Any, outputs: Any, _acknowledged: Any) -> None:
         await workers[0].produce(producer.identity, outputs)
 
-    monkeypatch.setattr(turns_module, "send_in_order", send_in_order)
+    monkeypatch.setattr(open_transaction, "send_in_order", send_in_order)
     try:
         yield workers
     finally:

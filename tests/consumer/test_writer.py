@@ -10,7 +10,8 @@ from aiokafka.errors import InvalidTimestampError, KafkaError
 from consumer.errors import PartitionLost
 from consumer.kafka.brokers_clock import BrokersClock
 from consumer.kafka.connection import Connection
-from consumer.kafka.writer import PlainWriter, ProducerEpoch
+from consumer.kafka.protocol import Identity
+from consumer.kafka.writer import PlainWriter
 from tests.support.producer import RecordingProducer
 
 WITHIN_SECONDS = 10.0
@@ -55,7 +56,7 @@ EPOCHS = [
 def test_epochs_tell_whether_another_producer_has_been_there(
     before: tuple[int, int], after: tuple[int, int], *, another: bool
 ) -> None:
-    assert ProducerEpoch(*after).tells_of_another_since(ProducerEpoch(*before)) is another
+    assert Identity("id", *after).tells_of_another_since(Identity("id", *before)) is another
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -118,4 +119,5 @@ async def test_without_transactions_too_no_offset_follows_a_failed_send(producer
 
 async def test_without_transactions_a_mark_is_a_plain_record(producer: RecordingProducer) -> None:
     assert await plain(producer).mark("state", 1, b"mark", HEADERS) == 70
-    assert producer.steps == ["send state/1 b'mark' None", "acknowledged state/1"]
+    assert producer.steps == ["send state/1 x1", "acknowledged state/1"]
+    assert producer.written == [("state", 1, -1, b"mark", None)], "no broker refuses a record without a time"

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from consumer.kafka.writer import Outgoing, ProducerEpoch
+from consumer.kafka.protocol import Identity
+from consumer.kafka.writer import Outgoing
 
 Headers = Sequence[tuple[str, bytes | None]]
 
@@ -12,7 +13,7 @@ class Marker:
 
     def __init__(self, offset: int = 0) -> None:
         self.offset = offset
-        self.epoch: ProducerEpoch | None = None
+        self.identity: Identity | None = None
         self.marks: list[tuple[str, int, bytes]] = []
         self.headers: Headers = ()
 

@@ -1,10 +1,9 @@
 """A producer that records what is asked of it, in order, and acknowledges a batch only when the test lets it."""
 
 import asyncio
-from collections.abc import Mapping
-from typing import Any
 
 from aiokafka.producer.message_accumulator import BatchBuilder
+from aiokafka.record.memory_records import MemoryRecords
 from aiokafka.structs import RecordMetadata, TopicPartition
 
 
@@ -26,7 +25,8 @@ class RecordingProducer:
         self.pace.set()
         self.next_offset = 70
         self.append_time: int | None = None
-        self.timestamps: list[int | None] = []
+        self.written: list[tuple[str, int, int, bytes | None, bytes | None]] = []
+        """Topic, partition, timestamp, key and value of each record."""
 
     def create_batch(self) -> BatchBuilder:
         return BatchBuilder(64 * 1024, 0, is_transactional=True)
@@ -35,13 +35,10 @@ class RecordingProducer:
         await self._step("begin")
 
     async def send_batch(self, batch: BatchBuilder, topic: str, *, partition: int) -> "asyncio.Future[RecordMetadata]":
+        for record in MemoryRecords(bytes(batch._builder.build())).next_batch():
+            self.written.append((topic, partition, record.timestamp, record.key, record.value))
         await self._step(f"send {topic}/{partition} x{batch.record_count()}")
         return asyncio.ensure_future(self._acknowledged(topic, partition))
-
-    async def send_and_wait(self, topic: str, **record: Any) -> RecordMetadata:
-        self.timestamps.append(record.get("timestamp_ms"))
-        await self._step(f"send {topic}/{record['partition']} {record['key']!r} {record['value']!r}")
-        return await self._acknowledged(topic, record["partition"])
 
     async def _acknowledged(self, topic: str, partition: int) -> RecordMetadata:
         await self.acknowledge.wait()
@@ -50,10 +47,6 @@ class RecordingProducer:
         where = TopicPartition(topic, partition)
         at, kind = (-1, 0) if self.append_time is None else (self.append_time, 1)
         return RecordMetadata(topic, partition, where, self.next_offset - 1, at, kind, 0)
-
-    async def send_offsets_to_transaction(self, offsets: Mapping[TopicPartition, Any], group: str) -> None:
-        [(where, (offset, note))] = offsets.items()
-        await self._step(f"offset {where.topic}/{where.partition} {offset} {note!r} of {group}")
 
     async def commit_transaction(self) -> None:
         await self._step("commit")

@@ -17,7 +17,7 @@ from typing import Any
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.support import wrong_clock
+from tests.support import trapped, wrong_clock
 from tests.support.forked_commands import SafeProcess, run_safe
 from tests.support.kafka_broker import PROJECT, free_port
 from tests.support.outside import Topics
@@ -61,8 +61,8 @@ class Installation:
         )
 
     def _paths(self) -> list[Path]:
-        """Where an interpreter finds the product and, for a wrong clock, what makes it wrong."""
-        return [self.checkout, *([wrong_clock.FOLDER] if wrong_clock.VARIABLE in self.settings else [])]
+        """Where an interpreter finds the product and, for a wrong clock or a trap, what makes it so."""
+        return [self.checkout, *(each.FOLDER for each in (wrong_clock, trapped) if each.VARIABLE in self.settings)]
 
     def run(self, *arguments: str, folder: Path, timeout_seconds: float = 120.0) -> "subprocess.CompletedProcess[str]":
         """Run one `safe` command to its end and return what it said."""
@@ -82,7 +82,8 @@ class Installation:
     @property
     def needs_an_interpreter(self) -> bool:
         """Whether a process of it cannot be forked: of other code, or told what an interpreter reads when it starts."""
-        return self.checkout != PROJECT or any(name.startswith(READ_AT_START) for name in self.settings)
+        read_at_start = (*READ_AT_START, trapped.VARIABLE)
+        return self.checkout != PROJECT or any(name.startswith(read_at_start) for name in self.settings)
 
 
 def command_line(*arguments: str, checkout: Path = PROJECT) -> list[str]:
