@@ -60,7 +60,10 @@ from consumer.kafka.protocol import (
     UnstableOffset,
     codes_of,
 )
-from consumer.kafka.transactions import GROUP_REFUSES, Transactions
+from consumer.kafka.transactions import Transactions
+
+_NO_MEMBER = frozenset({22, 25, 27})
+"""IllegalGeneration, UnknownMemberId, RebalanceInProgress."""
 
 _NO_OFFSET = -1
 _TRANSACTION_MS = 10_000
@@ -282,7 +285,7 @@ class GroupOffsets:
 
 def _raise_for(code: int, group: str, topic: str) -> None:
     """Raise what a node has answered; names the group and the topic that were asked about."""
-    if code in GROUP_REFUSES:
+    if code in _NO_MEMBER:
         raise OutOfGroup(f"group {group} is rebalancing")
     if code == UNSTABLE_OFFSET_COMMIT:
         raise UnstableOffset

@@ -14,10 +14,10 @@ from consumer.kafka import aiokafka_internals
 from consumer.kafka.aiokafka_internals import Batch, CoordinatorLink
 from consumer.kafka.brokers_clock import BrokersClock
 from consumer.kafka.failures import FAILURES
-from consumer.kafka.group_offsets import Committed, OutOfGroup
+from consumer.kafka.group_offsets import Committed
 from consumer.kafka.protocol import Identity, Member, MemberOffsetsRequest, codes_of
 from consumer.kafka.subscription import Subscription
-from consumer.kafka.transactions import GROUP_REFUSES, LOADING, NOT_NOW_FOR_OFFSETS, error_of
+from consumer.kafka.transactions import LOADING, NOT_NOW_FOR_OFFSETS, error_of
 from consumer.kafka.writer import Place, noted_time, send_in_order
 
 _ANSWER_SECONDS = 3.0
@@ -119,7 +119,7 @@ class OpenTransaction:
             await self._transactions.add_offsets(self._started.identity, group)
 
     async def commit_offsets(self, group: str, member: Member, topic: str, offsets: Mapping[int, Committed]) -> None:
-        """Have these offsets committed with the transaction; raises OutOfGroup if the group has not this member."""
+        """Have these offsets committed with the transaction, as a member that the group still has."""
         identity = self._started.identity
         request = MemberOffsetsRequest(identity, group, member, topic, offsets)
         while True:
@@ -129,8 +129,6 @@ class OpenTransaction:
             wrong = {code for code in codes.values() if code}
             if not wrong:
                 return
-            if wrong & GROUP_REFUSES:
-                raise OutOfGroup(f"group {group} has another generation")
             final = wrong - NOT_NOW_FOR_OFFSETS
             if final:
                 raise error_of(topic, final.pop(), identity.transactional_id)

@@ -34,9 +34,6 @@ from consumer.kafka.protocol import Identity
 _UNKNOWN_TOPIC_OR_PARTITION = 3
 _TIMED_OUT = 7
 LOADING, _NOT_AVAILABLE, _NOT_COORDINATOR = 14, 15, 16
-GROUP_REFUSES = frozenset({22, 25, 27, 82})
-"""IllegalGeneration, UnknownMemberId, RebalanceInProgress, FencedInstanceId."""
-
 _TOPIC_FORBIDDEN = 29
 _FENCED = frozenset({47, 90})
 """What a producer is told after another one was started with its transactional id: InvalidProducerEpoch, since

@@ -142,8 +142,6 @@ MUTANTS = (
         "            wrong = {code for code in codes.values() if code}\n", "            wrong = set[int]()\n",
         "test_turns",
     ),
-    Mutant("refusal_of_the_group_tried_again", TRANSACTION, "            if wrong & GROUP_REFUSES:\n",
-           "            if False:\n", "test_turns"),
     Mutant("mark_committed", TURNS, "await transaction.end(commit=bool(offsets))",
            "await transaction.end(commit=True)", "test_turns"),
     Mutant("mark_while_rebalancing", TURNS, "if member is None or partition not in self.own.gained:",
