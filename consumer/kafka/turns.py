@@ -230,7 +230,6 @@ class Turns:
             else:
                 self._clock.note(told_ms, ended_at)
 
-
     async def near(self) -> None:
         """Return when the next turn is near."""
         left = self._next_at - _LEAD_SECONDS - time.monotonic()
