@@ -33,7 +33,7 @@ def test_brokers_topics_and_test_cases_are_asked(site: Site, tmp_path: Path) -> 
 
 @pytest.mark.parametrize(
     ("expectations", "words"),
-    [("{cases}", "test cases: {cases} answers look-ups"), ("{cases}/none", "; {cases}/none")],
+    [("{cases}", "test cases: {cases} answers look-ups"), ("{cases}/none", "{cases}/none cannot be read")],
 )
 def test_where_no_broker_answers_a_folder_of_test_cases_is_tried_all_the_same(
     site: Site, tmp_path: Path, expectations: str, words: str
