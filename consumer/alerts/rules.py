@@ -1,9 +1,11 @@
 """Writes the alerts as rules for Prometheus, and as rules that Grafana itself evaluates."""
 
+import hashlib
 import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib import resources
 from textwrap import indent, wrap
 
 from consumer.alerts.source import Alert, Record, Source
@@ -12,7 +14,7 @@ _WIDTH = 118
 _HEADS = {
     "service": "Does the service work? A page needs somebody now, a ticket within days. docs/how-to/runbooks.md has a "
     "section for each alert. The scrape job must be called `safe`. Each runbook_url is relative to the repository of "
-    "SAFE: put its web address in front.",
+    "SAFE, unless its web address was given.",
     "quality": "Are the outputs of the models good enough? These alerts make tickets for the owner of the batches, or "
     "whatever severity alerts-settings.yml gives to an owner. Except for SafeInputMismatch and SafeFailedGenerations, "
     "they are off until that file names batches (and floors, for the alerts about scores below a floor). "
@@ -20,9 +22,9 @@ _HEADS = {
 }
 _GRAFANA_HEAD = (
     "Alert rules that Grafana itself evaluates. They need only the metrics of the workers in a Prometheus data source, "
-    "none of the rules in config/alerts-*.yml: use one or the other, or you are told twice. Grafana lets nobody edit "
-    "provisioned rules in its pages: print them again instead. Each runbook_url is relative to the repository of "
-    "SAFE: put its web address in front."
+    "none of the rules for Prometheus: use one or the other, or you are told twice. Grafana lets nobody edit "
+    "provisioned rules in its pages: print them again instead. Each data source needs rules of its own, in a folder of "
+    "its own. Each runbook_url is relative to the repository of SAFE, unless its web address was given."
 )
 _MADE = "Made from consumer/alerts/alerts.toml: changes belong there."
 _GRAFANA_VALUE = ".Values.value.Value"
@@ -39,6 +41,24 @@ class Choices:
     folder: str = "SAFE"
     batches: str = ".+"
     receiver: str = ""
+
+    @property
+    def suffix(self) -> str:
+        """Ends each uid: the rules for a second data source, in a folder of their own, must not replace the first ones.
+
+        The uid of the data source is not part of it: when that changes, the rules are changed, not doubled.
+        """
+        return hashlib.sha256(self.folder.encode()).hexdigest()[:8]
+
+
+def settings_file() -> str:
+    """The file of rules that people edit: which batches are watched, and their floors."""
+    return resources.files(__package__).joinpath("alerts-settings.yml").read_text(encoding="utf-8")
+
+
+def with_runbooks(text: str, address: str) -> str:
+    """Put the web address of a repository before each runbook_url, where one is given."""
+    return text.replace("runbook_url: docs/", f"runbook_url: {address.rstrip('/')}/docs/") if address else text
 
 
 def prometheus_rules(source: Source, file: str) -> str:
@@ -86,6 +106,7 @@ def grafana_rules(source: Source, choices: Choices) -> str:
         "@FOLDER@": _quoted(choices.folder)[1:-1],
         "@RECEIVER@": _quoted(choices.receiver)[1:-1],
         "@BATCHES@": _quoted(choices.batches)[1:-1],
+        "@SUFFIX@": choices.suffix,
     }
     for name, value in filled.items():
         text = text.replace(name, value)
@@ -122,7 +143,7 @@ def _grafana_rule(source: Source, alert: Alert) -> str:
     same_name = [other for other in source.alerts if other.name == alert.name]
     return "\n".join(
         [
-            f"      - uid: {grafana_uid(alert, same_name)}",
+            f"      - uid: {grafana_uid(alert, same_name)}-@SUFFIX@",
             f"        title: {alert.name}{f' ({severity})' if len(same_name) > 1 else ''}",
             "        condition: fires",
             f"        for: {alert.for_ or '0s'}",
@@ -157,7 +178,7 @@ def _grafana_rule(source: Source, alert: Alert) -> str:
 
 
 def grafana_uid(alert: Alert, same_name: Sequence[Alert]) -> str:
-    """Stays the same as long as the alert has its name: by it, Grafana knows a rule again."""
+    """Begins the uid of a rule, by which Grafana knows it again: it stays as long as the alert has its name."""
     words = re.findall("[A-Z][a-z]+", alert.name) + ([alert.severity] if len(same_name) > 1 else [])
     return "-".join(words).lower()
 

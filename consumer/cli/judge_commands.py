@@ -13,47 +13,61 @@ from consumer.cli import options
 from consumer.cli.app import app, load, test_folder
 from consumer.errors import ConfigurationError
 
+_What = Annotated[
+    Literal["ask", "calibrate"], typer.Argument(metavar="[calibrate]", help="Measure the model, see below.")
+]
+_Model = Annotated[str, typer.Option(metavar="NAME", help="The model; with --api-version, the deployment.")]
+_BaseUrl = Annotated[str, typer.Option(metavar="URL", help="The endpoint, such as https://api.openai.com/v1.")]
+_ApiVersion = Annotated[
+    str | None, typer.Option(metavar="VERSION", help="The endpoint is Azure OpenAI's, with this version.")
+]
+_Timeout = Annotated[float, typer.Option(metavar="SECONDS", min=1, help="How long the endpoint may be silent.")]
+_SendTextsTo = Annotated[
+    str | None,
+    typer.Option(metavar="HOST", help="Allow texts, which may hold patient data, to be sent to --base-url's HOST."),
+]
+_DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Print the questions and estimate their tokens; send nothing.")
+]
+_Cache = Annotated[Path | None, typer.Option(metavar="DIR", help="Keep replies here, to go on after an interruption.")]
+_Calibration = Annotated[
+    Path | None, typer.Option(metavar="PATH", help="What calibrate wrote; without it, opinions count for nothing.")
+]
+_Repeat = Annotated[int, typer.Option(metavar="N", min=1, max=20, help="calibrate: ask each question N times.")]
+_LeaveOut = Annotated[
+    Path | None,
+    typer.Option(metavar="PATH", help="calibrate: decisions not to use, as --dry-run names them, one in a line."),
+]
+_Output = Annotated[
+    Path | None, typer.Option("--output", "-o", metavar="PATH", help="Write the opinions, or the calibration.")
+]
+_Format = Annotated[Literal["console", "json"], typer.Option("--format", "-f", help="How to print.")]
+_AtOnce = Annotated[int, typer.Option(metavar="N", min=1, max=64, help="Ask N questions at once.")]
+
 
 @app.command(cls=options.Once, short_help="Ask a model about what rules leave open, and measure its answers.")
 def judge(
     *,
-    what: Annotated[
-        Literal["ask", "calibrate"], typer.Argument(metavar="[calibrate]", help="Measure the model, see below.")
-    ] = "ask",
+    what: _What = "ask",
     outputs: options.Outputs,
     test_dir: options.TestDir = None,
     batch: options.Batch = "*",
     concern: options.AnyConcern = None,
-    model: Annotated[str, typer.Option(metavar="NAME", help="The model; with --api-version, the deployment.")],
-    base_url: Annotated[str, typer.Option(metavar="URL", help="The endpoint, such as https://api.openai.com/v1.")],
-    api_version: Annotated[
-        str | None, typer.Option(metavar="VERSION", help="The endpoint is Azure OpenAI's, with this version.")
-    ] = None,
-    send_texts_to: Annotated[
-        str | None,
-        typer.Option(metavar="HOST", help="Allow texts, which may hold patient data, to be sent to --base-url's HOST."),
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the questions and estimate their tokens; send nothing.")
-    ] = False,
-    cache: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Keep replies here, to go on after an interruption.")
-    ] = None,
-    calibration: Annotated[
-        Path | None, typer.Option(metavar="PATH", help="What calibrate wrote; without it, opinions count for nothing.")
-    ] = None,
-    repeat: Annotated[int, typer.Option(metavar="N", min=1, max=20, help="calibrate: ask each question N times.")] = 1,
-    leave_out: Annotated[
-        Path | None,
-        typer.Option(metavar="PATH", help="calibrate: decisions not to use, as --dry-run names them, one in a line."),
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="PATH", help="Write the opinions, or the calibration.")
-    ] = None,
-    format_: Annotated[Literal["console", "json"], typer.Option("--format", "-f", help="How to print.")] = "console",
+    model: _Model,
+    base_url: _BaseUrl,
+    api_version: _ApiVersion = None,
+    send_texts_to: _SendTextsTo = None,
+    dry_run: _DryRun = False,
+    cache: _Cache = None,
+    calibration: _Calibration = None,
+    repeat: _Repeat = 1,
+    leave_out: _LeaveOut = None,
+    output: _Output = None,
+    force: options.Force = False,
+    format_: _Format = "console",
     include_text: options.TriageIncludesText = False,
-    at_once: Annotated[int, typer.Option(metavar="N", min=1, max=64, help="Ask N questions at once.")] = 4,
-    timeout: Annotated[float, typer.Option(metavar="SECONDS", min=1, help="How long a reply may take.")] = 60.0,
+    at_once: _AtOnce = 4,
+    timeout: _Timeout = 60.0,
     on_duplicate: options.OnDuplicateOption = None,
     config_file: options.ConfigFile = None,
 ) -> int:
@@ -73,17 +87,22 @@ def judge(
       safe judge -i run.json -t ./test-cases --model m --base-url https://llm.example/v1 \\
         --send-texts-to llm.example --cache replies --calibration calibration.json -o opinions.json
     """
+    from consumer.judging.address import Address
     from consumer.judging.command import JudgeRequest, calibrate_command, judge_command
+    from consumer.offline.triage import TriageRequest
 
+    _check_fits(what, calibration, leave_out, repeat)
+    loaded = load(config=config_file)
+    cases = TriageRequest(test_folder(test_dir, loaded), batch, concern, on_duplicate, include_text)
+    address = Address(base_url, model, api_version, timeout)
+    request = JudgeRequest(outputs, cases, address, send_texts_to, cache, at_once, dry_run, output, force, format_)
+    if what == "calibrate":
+        return calibrate_command(loaded.policy, request, leave_out, repeat)
+    return judge_command(loaded.policy, request, calibration)
+
+
+def _check_fits(what: str, calibration: Path | None, leave_out: Path | None, repeat: int) -> None:
     if what == "ask" and (repeat > 1 or leave_out is not None):
         raise ConfigurationError("--repeat and --leave-out are for safe judge calibrate")
     if what == "calibrate" and calibration is not None:
         raise ConfigurationError("--calibration is what safe judge calibrate writes, with --output")
-    loaded = load(config=config_file)
-    request = JudgeRequest(
-        outputs, test_folder(test_dir, loaded), batch, concern, on_duplicate,
-        model, base_url, api_version, timeout, send_texts_to, cache, at_once, dry_run, output, format_, include_text,
-    )  # fmt: skip
-    if what == "calibrate":
-        return calibrate_command(loaded.policy, request, leave_out, repeat)
-    return judge_command(loaded.policy, request, calibration)

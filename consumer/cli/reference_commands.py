@@ -15,6 +15,7 @@ from consumer.cli.app import app, config, load
 from consumer.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from consumer.alerts.rules import Choices
     from consumer.settings import Loaded
 
 
@@ -52,49 +53,71 @@ def page() -> None:
     typer.echo(settings_page(), nl=False)
 
 
+_Settings = Annotated[
+    bool, typer.Option("--settings", help="For Prometheus, the file to edit: your batches and their floors.")
+]
+_Grafana = Annotated[bool, typer.Option("--grafana", help="Rules that Grafana itself evaluates, to provision.")]
+_Datasource = Annotated[str | None, typer.Option(metavar="UID", help="The uid of Grafana's Prometheus data source.")]
+_Floor = Annotated[
+    float | None,
+    typer.Option(metavar="RATE", parser=options.fraction, help="The pass rate below which a batch alerts, as 0.8."),
+]
+_Batches = Annotated[
+    str | None, typer.Option(metavar="REGEX", help="Which batches to watch: matches their whole id; default: all.")
+]
+_Folder = Annotated[str | None, typer.Option(metavar="NAME", help="The folder in Grafana; default: SAFE.")]
+_Receiver = Annotated[
+    str | None, typer.Option(metavar="NAME", help="An existing contact point; else Grafana's policies apply.")
+]
+_Runbooks = Annotated[
+    str, typer.Option(metavar="URL", help="The web address of your copy of the repository, before each runbook.")
+]
+
+
 @config.command(cls=options.Once, short_help="Print the alert rules, for Prometheus or for Grafana.")
 def alerts(
     *,
-    grafana: Annotated[
-        bool, typer.Option("--grafana", help="Rules that Grafana itself evaluates, to provision.")
-    ] = False,
-    datasource: Annotated[
-        str | None, typer.Option("--datasource", metavar="UID", help="The uid of Grafana's Prometheus data source.")
-    ] = None,
-    floor: Annotated[
-        float | None,
-        typer.Option(metavar="RATE", parser=options.fraction, help="The pass rate below which a batch alerts, as 0.8."),
-    ] = None,
-    batches: Annotated[
-        str, typer.Option("--batches", metavar="REGEX", help="Which batches to watch: matches their whole id.")
-    ] = ".+",
-    folder: Annotated[str, typer.Option("--folder", help="The folder in Grafana.")] = "SAFE",
-    receiver: Annotated[
-        str,
-        typer.Option("--receiver", metavar="NAME", help="An existing contact point; else Grafana's policies apply."),
-    ] = "",
+    settings: _Settings = False,
+    grafana: _Grafana = False,
+    datasource: _Datasource = None,
+    floor: _Floor = None,
+    batches: _Batches = None,
+    folder: _Folder = None,
+    receiver: _Receiver = None,
+    runbooks: _Runbooks = "",
 ) -> None:
-    """Print the alert rules of config/alerts-service.yml and alerts-quality.yml or, with --grafana, those of Grafana.
+    """Print the alert rules for Prometheus or, with --grafana, those that Grafana itself evaluates.
 
-    Prometheus needs config/alerts-settings.yml besides, which names your batches and their floors.
+    For Prometheus, print the settings too, once, and edit them: they name your batches and their floors.
 
-    Example:
+    Examples:
 
     \b
-      safe config alerts --grafana --datasource prometheus --floor 0.8 > safe-alerts.yml
+      safe config alerts > safe-alerts.yml
+      safe config alerts --settings > safe-alerts-settings.yml
+      safe config alerts --grafana --datasource prometheus --floor 0.8 > safe-grafana-alerts.yml
     """
-    from consumer.alerts.rules import Choices, every_prometheus_rule, grafana_rules
+    from consumer.alerts.rules import every_prometheus_rule, grafana_rules, settings_file, with_runbooks
     from consumer.alerts.source import load as alerts_source
 
-    source = alerts_source()
-    if not grafana:
-        if datasource is not None or floor is not None or receiver:
-            raise ConfigurationError(
-                "--datasource, --floor and --receiver are for the rules of Grafana: give --grafana, too. For "
-                "Prometheus, config/alerts-settings.yml has the floors"
-            )
-        typer.echo(every_prometheus_rule(source), nl=False)
-        return
+    chosen = {"datasource": datasource, "folder": folder, "batches": batches, "receiver": receiver}
+    if settings and (grafana or runbooks):
+        raise ConfigurationError("--settings prints the file to edit, which has no alerts: give it alone")
+    if grafana:
+        text = grafana_rules(alerts_source(), _choices(floor, **chosen))
+    elif floor is not None or any(each is not None for each in chosen.values()):
+        raise ConfigurationError(
+            "--datasource, --floor, --batches, --folder and --receiver are for the rules of Grafana: give --grafana, "
+            "too. For Prometheus, batches and floors are in the file that --settings prints"
+        )
+    else:
+        text = settings_file() if settings else every_prometheus_rule(alerts_source())
+    typer.echo(with_runbooks(text, runbooks), nl=False)
+
+
+def _choices(floor: float | None, *, datasource: str | None, **others: str | None) -> "Choices":
+    from consumer.alerts.rules import Choices
+
     if not datasource or floor is None:
         raise ConfigurationError(
             "--grafana needs --datasource UID (the end of the data source's address in Grafana) and --floor (the pass "
@@ -102,8 +125,10 @@ def alerts(
         )
     if not 0 <= floor <= 1:
         raise ConfigurationError(f"--floor {floor:g} is not a number from 0 to 1")
-    choices = Choices(datasource, f"{floor:g}", folder, batches, receiver)
-    typer.echo(grafana_rules(source, choices), nl=False)
+    for name in ("batches", "folder"):
+        if others[name] == "":
+            raise ConfigurationError(f"--{name} is empty: leave it out, or name one")
+    return Choices(datasource, f"{floor:.15g}", **{name: each for name, each in others.items() if each is not None})
 
 
 @app.command(cls=options.Once, name="schema", short_help="Print the JSON Schema of an event.")

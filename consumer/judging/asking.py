@@ -2,23 +2,27 @@
 
 import asyncio
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import time
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Literal, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 import msgspec
 
 from consumer.errors import ConfigurationError, Transient, first_of
-from consumer.judging.questions import Answer, Question
+from consumer.judging.questions import Answer, Question, Reply
 from consumer.offline.whole_files import write_whole
+from consumer.terminal import NO_BAR, Bar, print_message
 from consumer.text import visible
 from safe_core.matching_rule import normalise
 
 _TIMES: Final = 3  # that a question is asked whose replies are faulty
 _FAULTY_SHARE: Final = 4  # a run ends when more than one reply in four is faulty,
 _FAULTY_AT_LEAST: Final = 20  # and more than 20 are
+_TOLD_EACH_SECONDS: Final = 30.0
+NOT_JSON: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class FaultyReply(Exception):
@@ -29,25 +33,11 @@ class FaultyReply(Exception):
         self.tokens = tokens
 
 
-class Answered(NamedTuple):
-    """A reply as it came, and the tokens that question and reply took; 0 where the endpoint does not say."""
+Ask = Callable[[str], Awaitable[tuple[str, int]]]
+"""Asks an endpoint one question; gives the reply as it came, and the tokens that both took (0 where it does not say).
 
-    content: str
-    tokens: int
-
-
-class Answering(Protocol):
-    """What answers questions: an endpoint."""
-
-    async def ask(self, document: str) -> Answered:
-        """Ask one question; raises FaultyReply, Transient if it goes on failing, ConfigurationError if it refuses."""
-
-
-class Reply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a model answered; the quote may hold patient data."""
-
-    answer: Literal["said", "not_said", "unclear"]
-    quote: str
+Raises FaultyReply, Transient if the endpoint goes on failing, ConfigurationError if it refuses.
+"""
 
 
 class Opinion(NamedTuple):
@@ -58,26 +48,31 @@ class Opinion(NamedTuple):
     why: str = ""
 
 
-NO_ANSWER: Final = Opinion("no_opinion", why="no reply was an answer")
+_NO_ANSWER: Final = Opinion("no_opinion", why="no reply was an answer")
 _UNCLEAR: Final = Opinion("no_opinion", why="the model finds it unclear")
 _FALSE_QUOTE: Final = Opinion("no_opinion", why="its quote is not in the text")
 
 
-def read_reply(content: str) -> Reply:
+def read_reply(content: str | bytes) -> Reply:
     """Read a reply; raises FaultyReply."""
+    encoded = content.encode(errors="surrogatepass") if isinstance(content, str) else content
     try:
-        return msgspec.json.decode(content.encode(errors="surrogatepass"), type=Reply)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        return msgspec.json.decode(encoded, type=Reply)
+    except NOT_JSON:
         raise FaultyReply("it is not the JSON that was asked for") from None
 
 
 def opinion_of(reply: Reply, texts: Iterable[str]) -> Opinion:
-    """Check a reply: `said` counts only with a quote that stands in a text, but for white space and upper case."""
+    """Check a reply: `said` counts only with a quote that stands in a text."""
     if reply.answer != "said":
         return Opinion("not_said") if reply.answer == "not_said" else _UNCLEAR
-    quote = _even(reply.quote)
-    is_there = re.search(r"\w", quote) is not None and any(quote in _even(text) for text in texts)
-    return Opinion("said", reply.quote) if is_there else _FALSE_QUOTE
+    return Opinion("said", reply.quote) if stands_in(reply.quote, texts) else _FALSE_QUOTE
+
+
+def stands_in(quote: str, texts: Iterable[str]) -> bool:
+    """Whether a text has these words, whole and in this order, but for white space, upper case and the marks around."""
+    words = re.escape(re.sub(r"^\W+|\W+$", "", _even(quote)))
+    return bool(words) and any(re.search(rf"\b{words}\b", _even(text)) for text in texts)
 
 
 def _even(text: str) -> str:
@@ -98,8 +93,8 @@ class Cache:
     def get(self, key: str) -> Reply | None:
         """Give a reply that is kept; None if there is none, or it cannot be read."""
         if self._folder is not None:
-            with suppress(OSError, FaultyReply, UnicodeDecodeError):
-                return read_reply((self._folder / f"{key}.json").read_text("utf-8"))
+            with suppress(OSError, FaultyReply):
+                return read_reply((self._folder / f"{key}.json").read_bytes())
         return None
 
     def put(self, key: str, reply: Reply) -> None:
@@ -110,15 +105,28 @@ class Cache:
 
 @dataclass(slots=True)
 class Progress:
-    """What a run has done so far: `kept` replies were in the cache, `paid` ones asked for; told after each question."""
+    """What a run has done so far: `kept` replies were in the cache, `paid` ones asked for.
+
+    It is told on a terminal by the bar, elsewhere by a line now and then.
+    """
 
     total: int
-    told: Callable[["Progress"], None] = lambda _: None
+    bar: Bar = NO_BAR
     done: int = 0
     kept: int = 0
     paid: int = 0
     faulty: int = 0
     tokens: int = 0
+    told_at: float = field(default_factory=time.monotonic)
+
+    def note_done(self) -> None:
+        """Count a question that has its opinion."""
+        self.done += 1
+        self.bar(1)
+        self.bar.says(f"asking ({self.tokens} tokens so far)")
+        if not self.bar.is_seen and time.monotonic() - self.told_at > _TOLD_EACH_SECONDS:
+            self.told_at = time.monotonic()
+            print_message(self.summary)
 
     def note_fault(self, fault: FaultyReply) -> None:
         """Count a reply that is no answer; raises Transient if there are too many."""
@@ -138,37 +146,31 @@ class Progress:
 class Asker:
     """Asks a model; what it answers is kept in the cache before anything else happens."""
 
-    endpoint: Answering
-    model: str
+    ask: Ask
     cache: Cache
     progress: Progress
 
-    async def all(self, questions: Sequence[Question], *, at_once: int, repeats: int = 1) -> list[list[Opinion]]:
-        """Ask each question as often as `repeats` says; gives its opinions, in the order of the questions.
+    async def all(self, questions: Iterable[tuple[str, Question]], *, at_once: int) -> dict[str, Opinion]:
+        """Ask questions, each by its key; gives the opinions by key.
 
         Raises Transient if the endpoint goes on failing or too many replies are faulty, ConfigurationError if it
         refuses.
         """
-        opinions = [[NO_ANSWER] * repeats for _ in questions]
-        waiting = ((number, repeat) for number in range(len(questions)) for repeat in range(repeats))
+        opinions: dict[str, Opinion] = {}
+        waiting = iter(questions)
         try:
             async with asyncio.TaskGroup() as group:
                 for _ in range(at_once):
-                    group.create_task(self._work(questions, waiting, opinions))
+                    group.create_task(self._work(waiting, opinions))
         except* (Transient, ConfigurationError) as errors:
             raise first_of(errors) from None
         return opinions
 
-    async def _work(
-        self, questions: Sequence[Question], waiting: Iterator[tuple[int, int]], opinions: list[list[Opinion]]
-    ) -> None:
-        for number, repeat in waiting:
-            question = questions[number]
-            reply = await self._reply(question, question.key(self.model, repeat))
-            if reply is not None:
-                opinions[number][repeat] = opinion_of(reply, question.texts)
-            self.progress.done += 1
-            self.progress.told(self.progress)
+    async def _work(self, waiting: Iterator[tuple[str, Question]], opinions: dict[str, Opinion]) -> None:
+        for key, question in waiting:
+            reply = await self._reply(question, key)
+            opinions[key] = _NO_ANSWER if reply is None else opinion_of(reply, question.texts)
+            self.progress.note_done()
 
     async def _reply(self, question: Question, key: str) -> Reply | None:
         """Give the reply that is kept, or ask until a reply is an answer; None if none is."""
@@ -178,9 +180,9 @@ class Asker:
         for _ in range(_TIMES):
             self.progress.paid += 1
             try:
-                answered = await self.endpoint.ask(question.document)
-                self.progress.tokens += answered.tokens
-                reply = read_reply(answered.content)
+                content, tokens = await self.ask(question.document)
+                self.progress.tokens += tokens
+                reply = read_reply(content)
             except FaultyReply as fault:
                 self.progress.note_fault(fault)
             else:

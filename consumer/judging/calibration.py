@@ -2,25 +2,16 @@
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, TypeVar
 
 import msgspec
 
 from consumer import __version__
 from consumer.errors import ConfigurationError
-from consumer.judging.asking import Opinion
-from consumer.judging.questions import (
-    ANSWERS,
-    OPINION_KINDS,
-    RUBRIC_HASH,
-    Answer,
-    OpinionKind,
-    Question,
-    Subject,
-    all_questions,
-)
+from consumer.judging.asking import NOT_JSON, Opinion, stands_in
+from consumer.judging.questions import ANSWERS, OPINION_KINDS, RUBRIC_HASH, Answer, OpinionKind, Question, questions_in
 from consumer.offline.decisions import Choice, TermDecision
 from consumer.offline.scored_run import ScoredRun
 from consumer.text import visible
@@ -53,17 +44,20 @@ class Label(NamedTuple):
     digest: str
 
 
-def labels_of(run: ScoredRun, left_out: Collection[str] = ()) -> list[Label]:
-    """Give the questions of an explained run that people have answered by their decisions, but those left out."""
-    labels = []
-    for question in all_questions(run):
+def labels_of(run: ScoredRun, left_out: Collection[str]) -> Iterator[Label]:
+    """Give the questions of an explained run that people have answered by their decisions, but those left out.
+
+    A decision does not say on which output it was made; one by words of the output counts only where they are.
+    """
+    for question in questions_in(run, open_only=False):
         test_id, kind, criterion, term, _ = question.subject
         decisions = run.decisions.get(test_id)
         decision = decisions.terms.get((criterion, term)) if decisions and criterion else None
         if decision is not None and (answer := answer_of_decision(kind, decision)):
             digest = hashlib.sha256(json.dumps(decision.key).encode()).hexdigest()
-            labels += [] if digest in left_out else [Label(question, answer, digest)]
-    return labels
+            is_of_output = decision.choice != "paraphrase" or stands_in(decision.words, question.texts)
+            if is_of_output and digest not in left_out:
+                yield Label(question, answer, digest)
 
 
 def answer_of_decision(kind: OpinionKind, decision: TermDecision) -> Answer | None:
@@ -135,16 +129,22 @@ def standing_of(kind: OpinionKind, model: str, calibration: Calibration | None) 
     return "weak" if measured.weak else "calibrated"
 
 
+_File = TypeVar("_File")
+
+
+def read_file(path: Path, type_: type[_File], option: str, writer: str) -> _File:
+    """Read a file that a command has written; raises ConfigurationError."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=type_)
+    except OSError as error:
+        raise ConfigurationError(f"{option} {visible(str(path))} cannot be read: {error.strerror}") from error
+    except NOT_JSON as error:
+        raise ConfigurationError(f"{visible(str(path))} was not written by {writer} of this version") from error
+
+
 def read_calibration(path: Path) -> Calibration:
     """Read the file of a calibration; raises ConfigurationError."""
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=Calibration)
-    except OSError as error:
-        raise ConfigurationError(f"--calibration {visible(str(path))} cannot be read: {error.strerror}") from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ConfigurationError(
-            f"{visible(str(path))} was not written by safe judge calibrate of this version"
-        ) from error
+    return read_file(path, Calibration, "--calibration", "safe judge calibrate")
 
 
 def calibrate(labels: Sequence[Label], opinions: Sequence[Sequence[Opinion]], model: str) -> Calibration:
@@ -177,14 +177,3 @@ def _kappa(answers: Sequence[tuple[Answer, Answer]]) -> float | None:
     people, model = ([pair[side] for pair in answers] for side in (0, 1))
     chance = sum(people.count(each) * model.count(each) for each in ANSWERS)
     return None if chance == total * total else (agreed * total - chance) / (total * total - chance)
-
-
-def disagreements(
-    labels: Iterable[Label], opinions: Iterable[Sequence[Opinion]]
-) -> list[tuple[Subject, Answer, Answer]]:
-    """Give what people should look at again: where their answer and the opinion differ."""
-    return [
-        (label.question.subject, label.answer, replies[0].answer)
-        for label, replies in zip(labels, opinions, strict=True)
-        if label.answer != replies[0].answer
-    ]

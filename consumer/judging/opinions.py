@@ -11,9 +11,8 @@ from typing import Final, Literal
 import msgspec
 
 from consumer import __version__
-from consumer.errors import ConfigurationError
 from consumer.judging.asking import Opinion
-from consumer.judging.calibration import Calibration, Standing, standing_of
+from consumer.judging.calibration import Standing, read_file
 from consumer.judging.questions import RUBRIC_HASH, Answer, OpinionKind, Question, questions_of
 from consumer.offline.explanations import with_opinions as beside_entries
 from consumer.offline.scored_run import CaseLine, Explanation, OpinionAbout, ScoredRun, ShownOpinion
@@ -45,18 +44,18 @@ class Opinions(msgspec.Struct, frozen=True):
 
     def on(self, case: CaseLine, explanation: Explanation) -> dict[OpinionAbout, ShownOpinion]:
         """Find those on what is said about a case."""
-        shown: dict[OpinionAbout, ShownOpinion] = {}
-        for question, _ in questions_of(case, explanation):
-            each = self.opinions.get(question.key(self.model))
-            if each is not None:
-                is_stale = self.version != __version__ and each.standing in {"calibrated", "weak"}
-                standing: Standing = "stale" if is_stale else each.standing
-                words = (
-                    f"{answer_in_words(question.kind, each.answer)} ({visible(self.model)}, {worth_in_words(standing)})"
-                )
-                document = {"answer": each.answer, "model": self.model, "standing": standing}
-                shown[question.subject[1:]] = ShownOpinion(words, document)
-        return shown
+        questions = [(question, question.key(self.model)) for question, _ in questions_of(case, explanation)]
+        return {
+            question.subject[1:]: self._shown(question.kind, self.opinions[key])
+            for question, key in questions
+            if key in self.opinions
+        }
+
+    def _shown(self, kind: OpinionKind, found: Found) -> ShownOpinion:
+        is_stale = self.version != __version__ and found.standing in {"calibrated", "weak"}
+        standing: Standing = "stale" if is_stale else found.standing
+        words = f"{answer_in_words(kind, found.answer)} ({visible(self.model)}, {worth_in_words(standing)})"
+        return ShownOpinion(words, {"answer": found.answer, "model": self.model, "standing": standing})
 
 
 def answer_in_words(kind: OpinionKind, answer: Answer) -> str:
@@ -69,33 +68,30 @@ def worth_in_words(standing: Standing) -> str:
     return standing if standing == "calibrated" else f"{standing}, counts for nothing"
 
 
-def written(model: str, calibration: Calibration | None, asked: Mapping[Question, Opinion]) -> str:
+def written(model: str, standings: Mapping[OpinionKind, Standing], asked: Mapping[Question, Opinion]) -> str:
     """Give the text of the file."""
-    found = {q.key(model): Found(each.answer, standing_of(q.kind, model, calibration)) for q, each in asked.items()}
-    document = Opinions(1, model, RUBRIC_HASH, __version__, dict(sorted(found.items())))
+    found = {question.key(model): Found(each.answer, standings[question.kind]) for question, each in asked.items()}
+    return as_text(Opinions(1, model, RUBRIC_HASH, __version__, dict(sorted(found.items()))))
+
+
+def as_text(document: msgspec.Struct) -> str:
+    """Give a document as it is written."""
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
 
 
 def read_opinions(path: Path | None) -> Opinions | None:
     """Read a file of opinions, if there is one; raises ConfigurationError."""
-    if path is None:
-        return None
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=Opinions)
-    except OSError as error:
-        raise ConfigurationError(f"--opinions {visible(str(path))} cannot be read: {error.strerror}") from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{visible(str(path))} was not written by safe judge of this version") from error
+    return None if path is None else read_file(path, Opinions, "--opinions", "safe judge")
 
 
 def with_opinions(run: ScoredRun, opinions: Opinions | None) -> ScoredRun:
     """Put the opinions of a file beside what an explained run says; without a file, nothing."""
     if opinions is None or run.explanations is None:
         return run
-    found = {case.test_id: opinions.on(case, run.explanations[case.test_id])
-             for case in run.cases if case.test_id in run.explanations}  # fmt: skip
-    explanations = {
-        test_id: replace(each, opinions=found.get(test_id, {})) for test_id, each in run.explanations.items()
-    }
-    results = [beside_entries(each, found.get(each["test_id"], {})) for each in run.report["results"]]
-    return replace(run, report={**run.report, "results": results}, explanations=explanations)
+    cases = [(case, run.explanation_of(case)) for case in run.cases]
+    found = {case.test_id: replace(each, opinions=opinions.on(case, each)) for case, each in cases if each is not None}
+    results = [
+        beside_entries(each, found[each["test_id"]].opinions) if each["test_id"] in found else each
+        for each in run.report["results"]
+    ]
+    return replace(run, report={**run.report, "results": results}, explanations={**run.explanations, **found})

@@ -39,6 +39,7 @@ _MARKS: Final[tuple[re.Pattern[str], ...]] = (
     re.compile(r"[\w ;,()]{1,90}: of \d+ judged cases?, \d+ got a worse label, "),
     re.compile(r"\d+ of \d+ cases? pass(es)? now; "),
     re.compile(r"SAFE v0 history: \d+ runs?, \d+ cases?\n"),
+    re.compile(r'\{\s*"safe_(?:opinions|judge_calibration)":'),
     re.compile(r'\{\s*"(?:judged":\s*\d+,\s*"worse":\s*\[|cases":\s*\d+,\s*"now":\s*\{|runs":\s*\[\s*\{\s*"name":)'),
 )
 _MARK_WITHIN_BYTES: Final = 1024

@@ -141,6 +141,8 @@ def model_key(name: str) -> str:
     key = os.environ.get(name, "").strip()
     if not key:
         raise ConfigurationError(f"{name} is not set; an endpoint that wants no key takes any, such as {name}=none")
+    if not (key.isascii() and key.isprintable()):
+        raise ConfigurationError(f"{name} has a character that no header can have; copy the key again")
     return key
 
 

@@ -61,6 +61,7 @@ BATCHES: dict[Position, tuple[bool, ...]] = {
     "middle": (False, True, False),
     "last": (False, False, True),
 }
+POSITIONS = tuple(BATCHES)
 ABORTED_PARTITION = len(CODECS)
 PARTITIONS = len(CODECS) + 1
 # The topic must take what the worker must refuse.
@@ -241,25 +242,37 @@ def finished(outside: Outside, tmp_path_factory: pytest.TempPathFactory) -> Fini
 
 
 def write_table(site: Site, oracle: TableOracle, now_ms: int) -> list[Placed]:
-    """Write every bad input at every position, a codec in each partition."""
-    plans = [(bad, position) for bad in BAD_INPUTS for position in BATCHES]
+    """Write every bad input under every codec, which each has a partition, and at every position."""
+    plans = [(bad, _positions(number)) for number, bad in enumerate(BAD_INPUTS)]
     placed: list[Placed] = []
     with BatchWriter(site.outside, site.topics.input) as writer:
-        stored = writer.store_all(_batches(bad, position, now_ms) for bad, position in plans)
-        for (bad, position), offsets in zip(plans, stored, strict=True):
+        stored = writer.store_all(_batches(bad, positions, now_ms) for bad, positions in plans)
+        for (bad, positions), offsets in zip(plans, stored, strict=True):
             for partition, offset in offsets.items():
-                for delta, is_bad in enumerate(BATCHES[position]):
+                for delta, is_bad in enumerate(BATCHES[positions[partition]]):
                     record = bad.record if is_bad else NEIGHBOUR
                     seen = _seen(site.topics.input, partition, offset + delta, record, now_ms)
-                    placed.append(Placed(bad if is_bad else None, CODECS[partition], position, seen))
+                    placed.append(Placed(bad if is_bad else None, CODECS[partition], positions[partition], seen))
     for each in placed:
         oracle.tell(each)
     return placed
 
 
-def _batches(bad: BadInput, position: Position, now_ms: int) -> dict[int, bytes]:
-    records = [bad.record if is_bad else NEIGHBOUR for is_bad in BATCHES[position]]
-    return {partition: encode_batch(records, codec, now_ms=now_ms) for partition, codec in enumerate(CODECS)}
+def _positions(number: int) -> list[Position]:
+    """Where a bad input is in the batch of each codec: there are more codecs than positions, so it is at all of them.
+
+    The next input is one position further: each codec has bad inputs at each position.
+    """
+    return [POSITIONS[(number + partition) % len(POSITIONS)] for partition in range(len(CODECS))]
+
+
+def _batches(bad: BadInput, positions: Sequence[Position], now_ms: int) -> dict[int, bytes]:
+    return {
+        partition: encode_batch(
+            [bad.record if is_bad else NEIGHBOUR for is_bad in BATCHES[positions[partition]]], codec, now_ms=now_ms
+        )
+        for partition, codec in enumerate(CODECS)
+    }
 
 
 def _seen(topic: str, partition: int, offset: int, record: Outgoing, now_ms: int) -> Record:
@@ -329,7 +342,8 @@ ROWS = sorted({bad.row for bad in BAD_INPUTS})
 @pytest.mark.parametrize("row", ROWS)
 def test_each_input_of_a_row_comes_to_what_it_must(row: int, finished: Finished) -> None:
     of_row = [placed for placed in finished.placed if placed.bad is not None and placed.bad.row == row]
-    assert len(of_row) == len({placed.bad for placed in of_row}) * len(CODECS) * len(BATCHES)
+    assert len(of_row) == len({placed.bad for placed in of_row}) * len(CODECS)
+    assert {placed.position for placed in of_row} == BATCHES.keys()
     complaints = [complaint for placed in of_row for complaint in finished.complaints(placed)]
     assert not complaints, f"{len(complaints)} of {len(of_row)} went wrong:\n" + "\n".join(complaints[:20])
 

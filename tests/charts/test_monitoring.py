@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 import yaml
 
+from consumer.alerts.rules import Choices, grafana_rules
+from consumer.alerts.source import load
 from consumer.cli.main import main
 from consumer.settings import Settings
 from tests.charts.test_strimzi import MANIFESTS
 from tests.support.chart import NAMESPACE, SETS, refused, rendered, with_values
-from tests.support.kafka_broker import PROJECT
 
 Json = Any
 TWO_VALUES_AND_A_FLOOR = {"enabled": True, "datasourceUid": "prometheus", "floor": 0.8}
@@ -24,33 +25,46 @@ def changed(**values: Json) -> Any:
 
 def grafana_alerts(manifests: Any) -> Json:
     """The ConfigMap for the sidecar."""
-    [found] = [each for each in manifests.of("ConfigMap") if "safe-alerts.yaml" in each["data"]]
+    [found] = [each for each in manifests.of("ConfigMap") if "grafana-alerts" in each["metadata"]["name"]]
     return found
+
+
+def shipped_rules(manifests: Any) -> str:
+    """Its only file."""
+    [text] = grafana_alerts(manifests)["data"].values()
+    return str(text)
 
 
 # --- Grafana's own alerts ---------------------------------------------------------------------------------------------
 
 
 def test_two_values_and_a_floor_are_enough_for_grafanas_alerts() -> None:
-    found = grafana_alerts(changed(grafana={"alerts": TWO_VALUES_AND_A_FLOOR}))
-    assert found["metadata"]["labels"]["grafana_alert"] == "1"
-    shipped = (PROJECT / "config/grafana/provisioning/alerting/rules.yml").read_text(encoding="utf-8")
-    assert found["data"]["safe-alerts.yaml"] == shipped
+    manifests = changed(grafana={"alerts": TWO_VALUES_AND_A_FLOOR})
+    assert grafana_alerts(manifests)["metadata"]["labels"]["grafana_alert"] == "1"
+    assert shipped_rules(manifests) == grafana_rules(load(), Choices("prometheus", "0.8"))
+
+
+def test_releases_for_two_data_sources_put_two_files_with_other_rules_beside_each_other() -> None:
+    two = (TWO_VALUES_AND_A_FLOOR, TWO_VALUES_AND_A_FLOOR | {"datasourceUid": "east", "folder": "East"})
+    one, other = (grafana_alerts(changed(grafana={"alerts": each}))["data"] for each in two)
+    assert one.keys().isdisjoint(other)
+    uids = [set(re.findall("uid: (safe-.*)", text)) for text in (*one.values(), *other.values())]
+    assert len(uids[0]) == len(uids[1]) > 20
+    assert uids[0].isdisjoint(uids[1])
 
 
 def test_the_command_prints_what_the_chart_ships(capsys: pytest.CaptureFixture[str]) -> None:
     values = SETS["everything"]["grafana"]["alerts"]
-    chosen = ("datasource", "datasourceUid"), ("floor", "floor"), ("batches", "batches"), ("folder", "folder")
-    options = [f"--{option}={values[value]}" for option, value in (*chosen, ("receiver", "receiver"))]
+    options = [f"--{name}={values[name]}" for name in ("floor", "batches", "folder", "receiver", "runbooks")]
+    options.append(f"--datasource={values['datasourceUid']}")
     assert main(["config", "alerts", "--grafana", *options]) == 0
     printed = capsys.readouterr().out
     assert "notification_settings" in printed
-    shipped = grafana_alerts(changed(grafana={"alerts": {**values, "runbooks": ""}}))["data"]["safe-alerts.yaml"]
-    assert shipped == printed
+    assert shipped_rules(rendered(SETS["everything"])) == printed
 
 
 def test_what_is_told_is_in_every_rule_and_a_batch_pattern_is_quoted() -> None:
-    text = grafana_alerts(rendered(SETS["everything"]))["data"]["safe-alerts.yaml"]
+    text = shipped_rules(rendered(SETS["everything"]))
     [group] = yaml.safe_load(text)["groups"]
     assert group["folder"] == "Quality"
     for rule in group["rules"]:
@@ -59,7 +73,7 @@ def test_what_is_told_is_in_every_rule_and_a_batch_pattern_is_quoted() -> None:
         assert rule["annotations"]["runbook_url"].startswith(
             "https://git.example.org/safe/blob/main/docs/how-to/runbooks.md#"
         )
-    [floor] = [rule for rule in group["rules"] if rule["uid"] == "safe-batch-below-floor"]
+    [floor] = [rule for rule in group["rules"] if rule["uid"].startswith("safe-batch-below-floor-")]
     assert "< 0.85 - 1e-12" in floor["data"][0]["model"]["expr"]
     assert (
         f"batch_id=~{json.dumps(SETS['everything']['grafana']['alerts']['batches'])}"
@@ -86,11 +100,13 @@ def test_a_floor_may_come_from_the_command_line_of_helm_where_it_is_a_string() -
 
 
 def test_sidecars_find_dashboard_and_alerts_where_and_by_what_they_are_told() -> None:
-    for found in (rendered(SETS["everything"]).of("ConfigMap")[i] for i in range(3)):
-        if found["data"].keys() <= {"safe.json", "safe-alerts.yaml"}:
-            assert found["metadata"]["namespace"] == "monitoring"
-            assert found["metadata"]["labels"]["grafana"] in {"yes", "alerts"}
-            assert found["metadata"]["annotations"] in ({"grafana_folder": "Quality"}, {"example.org/team": "quality"})
+    about = [each["metadata"] for each in rendered(SETS["everything"]).of("ConfigMap")]
+    found = {each["labels"]["grafana"]: each for each in about if "grafana" in each["labels"]}
+    assert {each["namespace"] for each in found.values()} == {"monitoring"}
+    assert {label: each["annotations"] for label, each in found.items()} == {
+        "yes": {"grafana_folder": "Quality"},
+        "alerts": {"example.org/team": "quality"},
+    }
 
 
 # --- what a monitor may be told ---------------------------------------------------------------------------------------

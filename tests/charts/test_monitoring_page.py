@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 import yaml
 
+from consumer.alerts.rules import settings_file
 from consumer.alerts.source import load
 from consumer.cli.main import main
+from tests.consumer.test_readme import shell
+from tests.monitoring.conftest import promtool  # noqa: F401 (a fixture)
 from tests.monitoring.test_situations import MINUTES, SITUATIONS, healthy
 from tests.support.chart import SETS, rendered, with_values
 from tests.support.kafka_broker import PROJECT
@@ -24,7 +27,8 @@ def blocks(language: str) -> list[str]:
     return [re.sub(f"^{indent}", "", text, flags=re.MULTILINE) for indent, text in found]
 
 
-VALUES: list[Any] = [yaml.safe_load(text) for text in blocks("yaml")]
+[PROMETHEUS] = [text for text in blocks("yaml") if "scrape_configs" in text]
+VALUES: list[Any] = [yaml.safe_load(text) for text in blocks("yaml") if text != PROMETHEUS]
 
 
 @pytest.mark.parametrize("values", VALUES, ids=[next(iter(reversed(values))) for values in VALUES])
@@ -37,16 +41,34 @@ def test_on_kubernetes_it_takes_three_values_and_gives_what_the_command_prints(
 ) -> None:
     [values] = [each for each in VALUES if "grafana" in each]
     assert values["grafana"]["alerts"].keys() == {"enabled", "datasourceUid", "floor"}
-    [command] = blocks("bash")
+    [command] = [text for text in blocks("bash") if "--grafana" in text]
     program, *arguments, sign, _ = command.split()
     assert (program, sign) == ("safe", ">")
     assert main(arguments) == 0
-    [shipped] = [
-        each["data"]["safe-alerts.yaml"]
+    [made] = [
+        each["data"]
         for each in rendered(with_values(SETS["defaults"], values)).of("ConfigMap")
-        if "safe-alerts.yaml" in each["data"]
+        if "grafana-alerts" in each["metadata"]["name"]
     ]
-    assert capsys.readouterr().out == shipped
+    assert [*made.values()] == [capsys.readouterr().out]
+
+
+@pytest.mark.usefixtures("promtool")
+def test_without_kubernetes_every_command_does_what_is_said(tmp_path: Path) -> None:
+    (tmp_path / "prometheus.yml").write_text(PROMETHEUS, encoding="utf-8")
+    for command in blocks("bash"):
+        done = shell(command, tmp_path)
+        assert done.returncode == 0, done.stdout + done.stderr
+    [group] = yaml.safe_load((tmp_path / "safe-grafana-alerts.yml").read_text(encoding="utf-8"))["groups"]
+    deleted = yaml.safe_load((tmp_path / "safe-delete.yml").read_text(encoding="utf-8"))["deleteRules"]
+    assert deleted == [{"orgId": group["orgId"], "uid": rule["uid"]} for rule in group["rules"]]
+
+
+def test_what_is_to_be_edited_is_in_the_settings_as_the_page_names_it() -> None:
+    text = settings_file()
+    assert text.count('batch_id=~""') == 1
+    first = text.partition("vector(0)")[2].splitlines()[1]
+    assert "measure: pass_ratio" in first
 
 
 @pytest.mark.parametrize(

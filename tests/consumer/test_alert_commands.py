@@ -1,11 +1,15 @@
 """`safe config alerts`: rules for Prometheus or for Grafana, from an installed package alone."""
 
+import re
+
 import pytest
 
+from consumer.alerts.rules import Choices, grafana_rules
+from consumer.alerts.source import load
 from consumer.cli.main import main
 from tests.support.kafka_broker import PROJECT
 
-GRAFANA = PROJECT / "config" / "grafana" / "provisioning" / "alerting" / "rules.yml"
+FOR_GRAFANA = ("--grafana", "--datasource", "x", "--floor", "0.8")
 
 
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -13,9 +17,27 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return capsys.readouterr().out
 
 
-def test_grafanas_rules_are_those_of_the_project(capsys: pytest.CaptureFixture[str]) -> None:
-    asked = ("--grafana", "--datasource", "prometheus", "--floor", "0.8")
-    assert printed(capsys, *asked) == GRAFANA.read_text(encoding="utf-8")
+def test_grafanas_rules_are_made_by_what_was_chosen(capsys: pytest.CaptureFixture[str]) -> None:
+    assert printed(capsys, *FOR_GRAFANA) == grafana_rules(load(), Choices("x", "0.8"))
+    chosen = ("--folder", "Quality", "--batches", "W.*", "--receiver", "Duty")
+    assert printed(capsys, *FOR_GRAFANA, *chosen) == grafana_rules(
+        load(), Choices("x", "0.8", "Quality", "W.*", "Duty")
+    )
+    assert "< 0.8333333 - 1e-12" in printed(capsys, *FOR_GRAFANA[:-1], "0.8333333")
+
+
+def test_the_settings_are_those_of_the_project(capsys: pytest.CaptureFixture[str]) -> None:
+    assert printed(capsys, "--settings") == (PROJECT / "config" / "alerts-settings.yml").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("asked", [(), FOR_GRAFANA])
+def test_runbooks_are_links_where_an_address_is_given(
+    asked: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = printed(capsys, *asked, "--runbooks", "https://git.example.org/safe/")
+    found = re.findall(r"runbook_url: (\S+)", text)
+    assert len(found) > 20
+    assert all(each.startswith("https://git.example.org/safe/docs/how-to/runbooks.md#safe") for each in found)
 
 
 def test_without_grafana_they_are_the_two_files_for_prometheus(capsys: pytest.CaptureFixture[str]) -> None:
@@ -34,7 +56,11 @@ def test_without_grafana_they_are_the_two_files_for_prometheus(capsys: pytest.Ca
         (("--grafana", "--datasource", "x", "--floor", "80"), "--floor 80 is not a number from 0 to 1"),
         (("--grafana", "--datasource", "x", "--floor", "80%"), "80 percent is 0.8"),
         (("--grafana", "--datasource", "", "--floor", "0.8"), "--grafana needs --datasource UID"),
+        (("--grafana", "--datasource", "x", "--floor", "0.8", "--folder", ""), "--folder is empty"),
         (("--floor", "0.8"), "give --grafana, too"),
+        (("--batches", ".+"), "give --grafana, too"),
+        (("--settings", "--floor", "0.8"), "give --grafana, too"),
+        (("--settings", "--grafana"), "give it alone"),
         (("--datasource", "x"), "give --grafana, too"),
     ],
 )

@@ -14,7 +14,9 @@ from typing import Any
 import pytest
 
 from consumer.cli.main import main
+from consumer.errors import ConfigurationError
 from consumer.files.outputs import open_all
+from consumer.judging.address import Address
 from consumer.judging.calibration import FEWEST, calibrate, standing_of
 from consumer.judging.opinions import read_opinions
 from consumer.judging.questions import RUBRIC, RUBRIC_HASH
@@ -60,6 +62,11 @@ def write_cases(cases: dict[str, tuple[list[str], list[str], str]]) -> None:
             for name, (_, signals, summary) in cases.items()
         ),
     )
+
+
+def in_wards(names: list[str]) -> dict[str, tuple[list[str], list[str], str]]:
+    """A case for each name that leaves one question open, each another one."""
+    return {name: ([f"fever and wheeze in ward {name}"], [f"Wheeze in ward {name}."], "") for name in names}
 
 
 def _not_said(_: Json) -> Said:
@@ -139,6 +146,9 @@ def test_no_text_can_leave_its_quotation_marks(endpoint: ModelEndpoint) -> None:
         (opinion("said", "fever and wheeze"), "no_opinion"),
         (opinion("said", ""), "no_opinion"),
         (opinion("said", " . "), "no_opinion"),
+        (opinion("said", "e"), "no_opinion"),  # which is in nearly every text, but is no word of this one
+        (opinion("said", "was not"), "no_opinion"),
+        (opinion("said", '"Wheeze was".'), "said"),
         (opinion("not_said"), "not_said"),
         (opinion("not_said", "not there"), "not_said"),
         (opinion("unclear"), "no_opinion"),
@@ -161,6 +171,16 @@ def test_said_needs_a_quote_that_stands_in_the_text(
         Said("", refusal="I cannot help with that."),
         Said("", finish_reason="content_filter"),
         Said(body=b"<html>login</html>"),
+        Said(body=b"\xff"),
+        Said(body=b"[]"),
+        Said(body=b"[" * 200_000),
+        Said(body=b'{"choices": null}'),
+        Said(body=b'{"choices": []}'),
+        Said(body=b'{"choices": [5]}'),
+        Said(body=b'{"choices": [{"message": null}]}'),
+        Said(body=b'{"choices": [{"message": {"content": 5}}]}'),
+        Said(body=b'{"choices": [{"message": {}}], "usage": null}'),
+        Said(body=b'{"choices": [{"message": {"content": "{}"}}], "usage": {"total_tokens": "many"}}'),
     ],
 )
 def test_what_is_no_answer_is_asked_again_and_stays_without_an_opinion(
@@ -214,7 +234,7 @@ def test_what_is_not_for_this_command_is_refused(
 
 
 def test_too_many_faults_end_the_run(endpoint: ModelEndpoint, capsys: pytest.CaptureFixture[str]) -> None:
-    write_cases({f"J-{number}": CASES["J-1"] for number in range(30)})
+    write_cases(in_wards([f"zq{letter}{letter}" for letter in "bcdfghjklmnpqrstvwxz"] + ["zqbc", "zqbd", "zqbf"]))
     endpoint.script = lambda _: Said("prose with Wheeze")
     assert judge(endpoint) == 3
     message = capsys.readouterr().err
@@ -246,12 +266,59 @@ def test_nothing_is_sent_without_the_name_of_the_host(
         "https://host/v1?k=1",
         "https://[h/v1",
         "https://h:x/1",
+        "https://h:99999/v1",
+        "https://ho\tst/v1",
+        "https://host/v1\n",
+        "https://host\\@elsewhere/v1",
+        "https://host#@elsewhere/v1",
+        "https://stra\u00dfe.example/v1",  # whose upper case is that of strasse.example
+        "https://\uff11\uff12\uff17.0.0.1/v1",
+        "https://\u212aost/v1",  # a sign that is lower case where it is a k
     ],
 )
 def test_an_address_that_is_none_is_refused(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["judge", "-i", "run.json", "-t", "cases", "--model", "m", "--base-url", url, "--send-texts-to", "host"]
     assert main(words) == 3
     assert "--base-url is not an address such as" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [
+        ("https://Llm.Example:8443/v1", "llm.example"),
+        ("http://[::1]:8080/v1/", "::1"),
+        ("https://a_b.example", "A_b.example"),
+        ("https://xn--strae-oqa.example/v1", "xn--strae-oqa.example"),
+    ],
+)
+def test_consent_is_given_by_the_name_of_the_host_alone(url: str, host: str) -> None:
+    Address(url, "m", None, 60.0).check_consent(host)
+    for other in ("", "elsewhere", f"{host}.elsewhere", f"x{host}", host[1:]):
+        with pytest.raises(ConfigurationError, match="but --base-url leads to"):
+            Address(url, "m", None, 60.0).check_consent(other)
+
+
+@pytest.mark.parametrize("key", ["k\u00e9", "k\x0b1"])
+def test_a_key_that_no_header_can_have_is_named_and_not_shown(
+    key: str, endpoint: ModelEndpoint, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    assert judge(endpoint) == 3
+    assert "OPENAI_API_KEY has a character that no header can have" in (said := capsys.readouterr().err)
+    assert key not in said
+
+
+@pytest.mark.parametrize("output", ["run.json", "notes.json", "run.json/o.json"])
+def test_a_file_that_must_not_be_written_is_refused_before_anything_is_paid_for(
+    output: str, endpoint: ModelEndpoint, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("notes.json").write_text("mine", encoding="utf-8")
+    before = Path("run.json").read_bytes()
+    assert judge(endpoint, "-o", output) == 3
+    assert output.partition("/")[0] in capsys.readouterr().err
+    assert (endpoint.requests, Path("run.json").read_bytes()) == ([], before)
+    assert judge(endpoint, "-o", "notes.json", "--force") == 0
+    assert judge(endpoint, "-o", "notes.json") == 0  # which is one of its own now
 
 
 def test_a_redirect_is_not_followed(endpoint: ModelEndpoint, capsys: pytest.CaptureFixture[str]) -> None:
@@ -359,9 +426,35 @@ def test_what_is_in_the_cache_is_not_asked_again(endpoint: ModelEndpoint, capsys
     assert len(endpoint.requests) == 4
 
 
+def test_what_is_alike_is_asked_once(endpoint: ModelEndpoint, capsys: pytest.CaptureFixture[str]) -> None:
+    write_cases({"J-1": CASES["J-1"], "J-9": CASES["J-1"]})
+    asked = itertools.count()
+    endpoint.script = lambda _: opinion("not_said" if next(asked) == 0 else "unclear")
+    found = answers(capsys, endpoint)
+    assert [each["answer"] for each in found.values()] == ["not_said"] * 2
+    assert len(endpoint.requests) == 1
+
+
+def test_two_runs_at_once_may_have_the_same_cache(endpoint: ModelEndpoint) -> None:
+    wards = [f"zq{letter}" for letter in "bcdfghjklmnpqrstvwxz"]
+    write_cases(in_wards(wards))
+    both = threading.Barrier(2, timeout=60)  # the first question of each run waits for that of the other
+    first = itertools.count()
+    endpoint.script = lambda _: Said(opinion("not_said").content, barrier=both if next(first) < 2 else None)
+    words = [sys.executable, "-m", "safe_scorer", "judge", "-i", "run.json", "-t", "cases", "--model", "m"]
+    words += ["--base-url", endpoint.url, "--send-texts-to", "127.0.0.1", "--cache", "kept", "--at-once", "1"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    quiet = subprocess.DEVNULL
+    runs = [subprocess.Popen([*words, "-o", f"{n}.json"], env=environment, stdout=quiet) for n in range(2)]
+    assert [run.wait(60) for run in runs] == [0, 0]
+    assert Path("0.json").read_bytes() == Path("1.json").read_bytes()
+    assert len([*Path("kept").iterdir()]) == 20
+    assert 20 <= len(endpoint.requests) <= 40
+
+
 def test_a_thousand_questions_with_faults_killed_twice_are_answered_once_each(endpoint: ModelEndpoint) -> None:
     wards = ["zq" + "".join(letters) for letters in itertools.product("bcdfghjklm", repeat=3)]
-    write_cases({ward: ([f"fever and wheeze in ward {ward}"], [f"Wheeze in ward {ward}."], "") for ward in wards})
+    write_cases(in_wards(wards))
     faulty: list[int] = []
     answering, reached = threading.Event(), threading.Event()
     limit = 0
@@ -482,6 +575,15 @@ def test_decisions_by_which_a_rubric_was_written_do_not_calibrate_it(
     Path("seen.txt").write_text("\n".join([*named[:2], ""]), encoding="utf-8")
     assert judge(endpoint, "calibrate", "--leave-out", "seen.txt", "-o", "c.json") == 0
     assert json.loads(Path("c.json").read_bytes())["kinds"]["miss"]["agreement"]["of"] == 3
+
+
+def test_a_paraphrase_counts_only_where_its_words_are_in_the_output(endpoint: ModelEndpoint) -> None:
+    decide(said=3, not_said=1)
+    report = json.loads(Path("run.json").read_bytes())
+    changed = json.dumps(report).replace("Wheeze J-001.", "Nothing of note.")
+    Path("run.json").write_text(changed, encoding="utf-8")
+    assert judge(endpoint, "calibrate", "-o", "c.json") == 0
+    assert json.loads(Path("c.json").read_bytes())["kinds"]["miss"]["sensitivity"]["of"] == 2
 
 
 def test_where_the_opinion_differs_it_is_listed_to_be_looked_at_again(

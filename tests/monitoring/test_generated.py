@@ -1,4 +1,4 @@
-"""What is made from consumer/alerts/alerts.toml is what it would be now: a rule edited by hand turns this red."""
+"""What is made from the files of consumer/alerts is what it would be now: a rule edited by hand turns this red."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -7,20 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from consumer.alerts.rules import Choices, grafana_rules, grafana_template, prometheus_rules
+from consumer.alerts.rules import grafana_template, prometheus_rules, settings_file
 from consumer.alerts.source import load
 from tests.support.golden import UPDATE
 from tests.support.kafka_broker import PROJECT
 from tests.support.runbooks import runbooks
 
 SOURCE = load()
-# For compose.yaml, whose data source is provisioned in the folder beside it.
-COMPOSE = Choices(datasource="prometheus", floor="0.8")
 MADE: Mapping[str, Callable[[], str]] = {
     "config/alerts-service.yml": partial(prometheus_rules, SOURCE, "service"),
     "config/alerts-quality.yml": partial(prometheus_rules, SOURCE, "quality"),
     "charts/safe/files/grafana-alerts.yml": partial(grafana_template, SOURCE),
-    "config/grafana/provisioning/alerting/rules.yml": partial(grafana_rules, SOURCE, COMPOSE),
+    "config/alerts-settings.yml": settings_file,
     "docs/how-to/runbooks.md": partial(runbooks, SOURCE),
 }
 
@@ -31,7 +29,7 @@ def test_a_generated_file_is_what_its_source_makes_of_it(name: str) -> None:
     if os.environ.get(UPDATE) == "1":
         file.write_text(made, encoding="utf-8")
         pytest.fail(f"{name} was rewritten: read what `git diff` shows, then run without {UPDATE}")
-    assert differs_at(file, made) == "", f"{name}: change consumer/alerts/alerts.toml, and run this with {UPDATE}=1"
+    assert differs_at(file, made) == "", f"{name}: change its source in consumer/alerts, and run this with {UPDATE}=1"
 
 
 def differs_at(file: Path, made: str) -> str:
@@ -48,6 +46,6 @@ def differs_at(file: Path, made: str) -> str:
 def test_a_change_by_hand_is_found(name: str, tmp_path: Path) -> None:
     text = MADE[name]()
     edited = tmp_path / "edited"
-    words = "No SAFE worker is up" if "service" in name else "is below its floor"
-    edited.write_text(text.replace(words, "Well"), encoding="utf-8")
+    words = {"config/alerts-service.yml": "No SAFE worker is up", "config/alerts-settings.yml": "vector(0)"}
+    edited.write_text(text.replace(words.get(name, "is below its floor"), "Well"), encoding="utf-8")
     assert differs_at(edited, text) != ""

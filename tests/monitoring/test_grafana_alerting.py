@@ -1,12 +1,14 @@
 """The alert rules that Grafana itself evaluates: their form, and in promtool the alerts that come of them.
 
-No Grafana runs here. Their fields are those of its provisioning (AlertRuleV1 in pkg/services/provisioning/alerting of
-Grafana 12.1, and what 10.4 had of it).
+No Grafana runs here. Their fields are those of its provisioning of files: AlertRuleV1 in rules_types.go of
+pkg/services/provisioning/alerting, read at its commits 9ff3317d and 0085cf86, both after 12.1.1.
+docs/how-to/monitoring.md says which Grafana is the first that knows a field.
 """
 
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +23,11 @@ from tests.support.prometheus import CONFIG
 from tests.support.promql import OTHERS_METRICS, alerts, known_labels, known_metrics, labels_in, metrics_in
 
 PROVISIONING = CONFIG / "grafana" / "provisioning"
-FOLDER = PROVISIONING / "alerting"
-TEXT = (FOLDER / "rules.yml").read_text(encoding="utf-8")
+SOURCE = load()
+CHOICES = Choices(datasource="prometheus", floor="0.8")
+TEXT = grafana_rules(SOURCE, CHOICES)
 [GROUP] = yaml.safe_load(TEXT)["groups"]
 RULES: Mapping[str, Any] = {rule["uid"]: rule for rule in GROUP["rules"]}
-SOURCE = load()
 # Of AlertRuleV1; what an earlier Grafana does not know of these, it leaves out.
 FIELDS = {
     "uid", "title", "condition", "for", "keepFiringFor", "noDataState", "execErrState", "isPaused", "labels",
@@ -52,8 +54,7 @@ def test_a_rule_has_what_provisioning_knows(uid: str) -> None:
     assert (rule["noDataState"], rule["execErrState"]) == ("OK", "Error")
     assert rule["labels"]["severity"] in {"page", "ticket"}
     value, threshold = rule["data"]
-    source = yaml.safe_load((PROVISIONING / "datasources" / "prometheus.yml").read_text(encoding="utf-8"))
-    assert value["datasourceUid"] == source["datasources"][0]["uid"]
+    assert value["datasourceUid"] == "prometheus"
     assert threshold["datasourceUid"] == "__expr__"
     assert threshold["refId"] == rule["condition"]
     assert threshold["model"]["expression"] == value["refId"]
@@ -62,7 +63,14 @@ def test_a_rule_has_what_provisioning_knows(uid: str) -> None:
     assert condition["evaluator"]["type"] == "gt"
     assert condition["evaluator"]["params"][0] < -1e9
     assert all(each["refId"] == each["model"]["refId"] for each in rule["data"])
-    assert len(uid) <= 40
+    assert re.fullmatch("[a-z0-9-]{1,40}", uid)
+
+
+def test_rules_in_another_folder_replace_none_of_these_and_those_for_another_data_source_do() -> None:
+    [group] = yaml.safe_load(grafana_rules(SOURCE, replace(CHOICES, folder="East")))["groups"]
+    assert RULES.keys().isdisjoint(rule["uid"] for rule in group["rules"])
+    [group] = yaml.safe_load(grafana_rules(SOURCE, replace(CHOICES, datasource="new", floor="0.9")))["groups"]
+    assert RULES.keys() == {rule["uid"] for rule in group["rules"]}
 
 
 @pytest.mark.parametrize("uid", RULES)

@@ -22,6 +22,7 @@ class Said:
     finish_reason: str = "stop"
     refusal: str | None = None
     delay: threading.Event | None = None
+    barrier: threading.Barrier | None = None
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes | None = None
 
@@ -79,6 +80,8 @@ def model_endpoint(script: Callable[[Json], Said]) -> Iterator[ModelEndpoint]:
                 said = endpoint.script(json.loads(request["messages"][1]["content"]))
             if said.delay is not None:
                 said.delay.wait()
+            if said.barrier is not None:
+                said.barrier.wait()
             body = json.dumps(_completion(said, request)).encode() if said.body is None else said.body
             with endpoint.lock:
                 endpoint.paid += said.status == 200

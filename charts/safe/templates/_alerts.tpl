@@ -39,6 +39,11 @@
 {{- toYaml $alerts.groups -}}
 {{- end }}
 
+{{- /* Tells the rules in one folder from those in another; Choices.suffix in consumer/alerts/rules.py. */ -}}
+{{- define "safe.grafanaSuffix" -}}
+{{- sha256sum .Values.grafana.alerts.folder | trunc 8 -}}
+{{- end }}
+
 {{- /* Grafana's rules, as `safe config alerts --grafana` prints them. */ -}}
 {{- define "safe.grafanaAlerts" -}}
 {{- $text := .Files.Get "files/grafana-alerts.yml" -}}
@@ -46,7 +51,7 @@
 {{- if not .datasourceUid }}{{ fail "set grafana.alerts.datasourceUid to the uid of Grafana's Prometheus data source: it is the end of the data source's address in Grafana" }}{{ end -}}
 {{- if kindIs "invalid" .floor }}{{ fail "set grafana.alerts.floor to the pass rate below which a batch alerts, such as 0.8: what is good enough, only you know" }}{{ end -}}
 {{- if not .receiver }}{{ $text = regexReplaceAll "(?m)^ *notification_settings: .*\n" $text "" }}{{ end -}}
-{{- $told := dict "@DATASOURCE@" .datasourceUid "@FOLDER@" .folder "@RECEIVER@" .receiver "@BATCHES@" .batches -}}
+{{- $told := dict "@DATASOURCE@" .datasourceUid "@FOLDER@" .folder "@RECEIVER@" .receiver "@BATCHES@" .batches "@SUFFIX@" (include "safe.grafanaSuffix" $) -}}
 {{- range $name, $value := $told }}{{ $text = replace $name (trimSuffix "\"" (trimPrefix "\"" (toRawJson $value))) $text }}{{ end -}}
 {{- $text = replace "@FLOOR@" (toString .floor) $text -}}
 {{- with .runbooks }}{{ $text = replace "runbook_url: docs/" (printf "runbook_url: %s/docs/" (trimSuffix "/" .)) $text }}{{ end -}}
