@@ -64,9 +64,13 @@ def write_cases(cases: dict[str, tuple[list[str], list[str], str]]) -> None:
     )
 
 
-def in_wards(names: list[str]) -> dict[str, tuple[list[str], list[str], str]]:
-    """A case for each name that leaves one question open, each another one."""
-    return {name: ([f"fever and wheeze in ward {name}"], [f"Wheeze in ward {name}."], "") for name in names}
+def in_wards(names: list[str], terms: int = 1) -> dict[str, tuple[list[str], list[str], str]]:
+    """Cases that leave a question open for each name, each another one; so many are of one case."""
+    lots = [names[start : start + terms] for start in range(0, len(names), terms)]
+    return {
+        lot[0]: ([f"fever and wheeze in ward {name}" for name in lot], [f"Wheeze in ward {name}." for name in lot], "")
+        for lot in lots
+    }
 
 
 def _not_said(_: Json) -> Said:
@@ -454,7 +458,7 @@ def test_two_runs_at_once_may_have_the_same_cache(endpoint: ModelEndpoint) -> No
 
 def test_a_thousand_questions_with_faults_killed_twice_are_answered_once_each(endpoint: ModelEndpoint) -> None:
     wards = ["zq" + "".join(letters) for letters in itertools.product("bcdfghjklm", repeat=3)]
-    write_cases(in_wards(wards))
+    write_cases(in_wards(wards, terms=10))
     faulty: list[int] = []
     answering, reached = threading.Event(), threading.Event()
     limit = 0

@@ -14,6 +14,7 @@ from consumer.alerts.source import Source, load
 from tests.support.installations import (
     EIGHT,
     INSTALLATION,
+    SETTINGS,
     SYMPTOMS,
     Installation,
     Series,
@@ -103,6 +104,23 @@ def test_of_eight_installations_the_ill_one_is_named_and_no_other(name: str, tmp
     tests = [asked(name, ill, world(name, ill), [ill]) for ill in EIGHT]
     tests.append(asked(name, None, world(name, None), []))
     said = run("promtool", "test", "rules", write_test(tmp_path, "eight", grouped(rules()[name]), tests))
+    assert said.returncode == 0, said.stdout + said.stderr
+
+
+@pytest.mark.parametrize("name", ["SafeBatchBelowFloor", "SafeConcernBelowFloor"])
+def test_what_two_prometheus_have_scraped_is_not_counted_twice(name: str, tmp_path: Path) -> None:
+    """Of 15 cases no batch can be judged; both batches of the concern have 30."""
+    series = dict(SETTINGS) | healthy(EIGHT[0]) | SYMPTOMS["SafeConcernBelowFloor"](EIGHT[0])
+    twice = {
+        each if each.startswith("safe:") else f'{each[:-1]}, replica="{replica}"}}': values
+        for each, values in series.items()
+        for replica in ("a", "b")
+    }
+    read = only_what_is_read(twice, (rule["expr"] for rule in rules()[name]))
+    named = [rule["alert"] for rule in rules()[name] if "alert" in rule]
+    expected = EIGHT[:1] if name == "SafeConcernBelowFloor" else []
+    test = promtool_test(name, read, [firing(each, expected) for each in named])
+    said = run("promtool", "test", "rules", write_test(tmp_path, "twice", grouped(rules()[name]), [test]))
     assert said.returncode == 0, said.stdout + said.stderr
 
 
