@@ -26,6 +26,7 @@ from consumer.offline.triage import TriageRequest
 from safe_core import DEFAULT_POLICY
 from safe_core.narrative_digests import digest_of_narrative
 from tests.support.case_files import GOOD, a_case, answer, write_batch, write_report
+from tests.support.documents import safe_commands, text_of
 from tests.support.model_endpoint import ModelEndpoint, Said, model_endpoint, opinion
 
 Json = Any
@@ -770,6 +771,21 @@ def test_review_shows_an_opinion_only_after_the_person_has_decided(endpoint: Mod
     for case in review.cases:
         assert case.explained
     assert {case.test_id for _, case, _, _ in review.differing} == {f"J-{n:03}" for n in range(1, FEWEST)}
+
+
+def test_the_commands_of_the_page_do_what_is_said(endpoint: ModelEndpoint) -> None:
+    decide(said=1, not_said=1)
+    here = {
+        "https://llm.example/v1": endpoint.url,
+        "llm.example": "127.0.0.1",
+        "./test-cases": "cases",
+        "CONCERN": "K07",
+    }
+    for command in safe_commands(text_of("docs/how-to/judge.md")):
+        if command[0] != "review":  # which serves a page until it is stopped
+            assert main([here.get(word, word) for word in command]) in {0, 1, 2}, command
+    assert {path.name for path in Path().glob("*.*")} >= {"calibration.json", "opinions.json", "report.html"}
+    assert endpoint.requests
 
 
 def test_without_the_extra_only_judge_says_what_to_install(endpoint: ModelEndpoint) -> None:

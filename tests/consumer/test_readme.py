@@ -65,6 +65,7 @@ ELSEWHERE = {
     "docs/how-to/dead-letters.md": ("tests/broker/test_dead_letters.py", "needs a broker"),
     "docs/how-to/install.md": ("tests/charts/test_documentation.py", "needs a registry and a cluster"),
     "docs/how-to/monitoring.md": ("tests/charts/test_monitoring_page.py", "needs a cluster"),
+    "docs/how-to/judge.md": ("tests/consumer/test_judge.py", "asks a model"),
     "docs/how-to/operate.md": ("tests/broker/test_operation.py", "needs a broker"),
     "docs/how-to/release.md": ("tests/image/test_release.py", "builds"),
     "docs/how-to/runbooks.md": ("tests/monitoring/test_situations.py", "needs a cluster"),
