@@ -12,6 +12,7 @@ import typer
 
 from consumer.cli import options
 from consumer.cli.app import app, config, load_for_kafka, topics
+from consumer.errors import ConfigurationError
 
 
 @app.command(cls=options.Once, short_help="Score outputs from Kafka as they arrive.")
@@ -200,6 +201,77 @@ def publish_cases_(
     return asyncio.run(
         publish_cases(loaded.settings, folder, batch=batch, with_narrative=with_narrative, prune=prune, dry_run=dry_run)
     )
+
+
+@app.command(cls=options.Once, short_help="Show what workers have scored, as it is or as it comes.")
+def results(
+    *,
+    follow: Annotated[bool, typer.Option("--follow", help="Go on with what comes, until Ctrl-C.")] = False,
+    batch: Annotated[
+        list[str] | None,
+        typer.Option("--batch", "-b", metavar="GLOB", help="Only these batches: a name or a quoted glob; repeats."),
+    ] = None,
+    format_: Annotated[
+        options.ShowFormat | None,
+        typer.Option(
+            "--format", "-f", help="table (the default) is for people; json prints one CloudEvent on each line."
+        ),
+    ] = None,
+    reports: Annotated[
+        bool, typer.Option("--reports", help="With --format json: print the batches' reports instead of results.")
+    ] = False,
+    outputs: Annotated[
+        bool,
+        typer.Option(
+            "--outputs",
+            help="Print the outputs of the batches as JSONL for --outputs of safe explain or safe score. THEY MAY "
+            "CONTAIN PATIENT DATA.",
+        ),
+    ] = False,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME", help="Only records of this time or later: 2026-03-02T08:00:00Z, or 2h for two hours ago."
+        ),
+    ] = None,
+    bootstrap_servers: options.Servers = None,
+    config_file: options.ConfigFile = None,
+) -> int:
+    """Show the batches of a cluster as their last reports have them; with --follow, the last results as they come.
+
+    Only committed records are read, by no consumer group: workers and other readers do not notice. --format json prints
+    every result that the topic holds; with --follow, those that come from now on, and those since --since before.
+    Without a terminal, --follow prints a line for each result. No text of an output is shown, except by --outputs,
+    which reads the input topic.
+
+    Examples:
+
+    \b
+      safe results --bootstrap-servers broker:9092
+      safe results --follow --batch "I25_*"
+      safe results --format json --since 1d | jq -r '.data.result | [.test_id, .label] | @tsv'
+      safe results --batch I25_batch_1 --outputs > outputs.jsonl
+    """
+    from consumer.dead_letters.selection import moment_of
+    from consumer.results.chosen import Batches
+    from consumer.results.outputs import print_outputs
+    from consumer.results.show import ResultsRequest, show_results
+    from consumer.wire.times import now_ms
+
+    if outputs and (follow or format_ or reports):
+        raise ConfigurationError("--outputs prints JSONL of what is there: leave --follow, --format and --reports out")
+    if outputs and not batch:
+        raise ConfigurationError("--outputs prints texts, which may be patient data: name the batches with --batch")
+    if reports and format_ != "json":
+        raise ConfigurationError("--reports says what --format json prints: give that, too")
+    if since is not None and not (follow or format_ == "json" or outputs):
+        raise ConfigurationError("the table shows batches as they are now: give --since with --follow or --format json")
+    chosen, moment = Batches(batch or ()), None if since is None else moment_of("--since", since, now_ms())
+    loaded = load_for_kafka(kafka_bootstrap_servers=bootstrap_servers, config=config_file)
+    if outputs:
+        return print_outputs(loaded, chosen, moment)
+    request = ResultsRequest(chosen, follow, format_ or "table", "report" if reports else "result", moment)
+    return show_results(loaded, request)
 
 
 @app.command(cls=options.Once, short_help="See SAFE run, without Kafka, Java or containers.")

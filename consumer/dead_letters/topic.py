@@ -6,10 +6,9 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 
 from consumer.dead_letters.selection import Selection
-from consumer.errors import ConfigurationError
 from consumer.kafka.connection import Connection
 from consumer.kafka.reader import TopicScan, scanning
-from consumer.kafka.topics import describe_topics
+from consumer.kafka.topics import existing_topics
 from consumer.settings import Settings
 from consumer.terminal import message_console, progress_bar
 from consumer.text import count_of
@@ -53,28 +52,19 @@ async def chosen_letters(
     total = sum(span.end - span.first for span in spans)
     is_hidden = prints_rows and sys.stdout.isatty()
     with progress_bar(message_console(), "dead letters", total, is_hidden=is_hidden) as advance:
-        for span in spans:
-            next_offset = span.first
-            async with aclosing(topic.read(span)) as blocks:
-                async for records in blocks:
-                    for record in records:
-                        letter = read_letter(record)
-                        if letter is None:
-                            foreign.note(record)
-                        elif selection.takes(letter):
-                            yield letter
-                    if records:
-                        advance(records[-1].offset + 1 - next_offset)
-                        next_offset = records[-1].offset + 1
-            advance(span.end - next_offset)
+        async with aclosing(topic.records_of(spans, advance)) as records:
+            async for record in records:
+                letter = read_letter(record)
+                if letter is None:
+                    foreign.note(record)
+                elif selection.takes(letter):
+                    yield letter
 
 
 @asynccontextmanager
 async def dead_letter_topic(settings: Settings) -> AsyncIterator[TopicScan]:
     """Open the configured topic; raises ConfigurationError if it does not exist or no broker answers."""
     name = settings.dead_letter_topic
-    found = await describe_topics(settings, [name])
-    if name not in found:
-        raise ConfigurationError(f"there is no topic {name} (SAFE_V0_DEAD_LETTER_TOPIC); `safe topics create` makes it")
-    async with scanning(Connection.from_settings(settings), name, found[name].partitions) as scan:
+    partitions = (await existing_topics(settings, ["dead_letter"]))[name]
+    async with scanning(Connection.from_settings(settings), name, partitions) as scan:
         yield scan

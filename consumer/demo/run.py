@@ -4,19 +4,15 @@ import asyncio
 import logging
 import shutil
 import signal
-import sys
 import tempfile
 import time
-from contextlib import nullcontext
 from pathlib import Path
 
-from rich.live import Live
 from rich.text import Text
 
 from consumer.demo.processes import Child, broker_binary, free_ports, is_ready, start_broker, start_worker
 from consumer.demo.samples import Samples
-from consumer.demo.scorecard import Scorecard
-from consumer.demo.screen import Screen, closing, print_line
+from consumer.demo.scorecard import DemoCard
 from consumer.errors import Fatal, SafeError
 from consumer.exit_codes import EXIT_OK, EXIT_SIGNALLED
 from consumer.kafka.connection import Connection
@@ -24,6 +20,7 @@ from consumer.kafka.patches import install_patches
 from consumer.kafka.publisher import publishing_events
 from consumer.kafka.reader import following
 from consumer.kafka.topics import create_topics
+from consumer.results.screen import Screen, closing, print_line, showing
 from consumer.settings import Settings
 from consumer.terminal import message_console, result_console
 
@@ -95,7 +92,7 @@ class _Demo:
         self._broker_port, self._http_port = broker_port, http_port
         self._settings = Settings(kafka_bootstrap_servers=f"127.0.0.1:{self._broker_port}")
         install_patches(self._settings)
-        self._card = Scorecard(self._samples.cases, len(self._samples.events), self._settings)
+        self._card = DemoCard(self._samples, self._settings)
         self._console = result_console()
         self._children: list[Child] = []
 
@@ -117,14 +114,10 @@ class _Demo:
                 child.stop()
 
     async def _watched(self) -> None:
-        # Not console.is_terminal: FORCE_COLOR makes that true of a pipe, where nothing may move.
-        can_move = sys.stdout.isatty() and not self._console.is_dumb_terminal
-        live = Live(console=self._console, auto_refresh=False, transient=True) if can_move else None
-        with live or nullcontext():
-            screen = Screen(self._console, self._card, live)
+        with showing(self._console, self._card, "SAFE demo") as screen:
             await self._start(screen)
             await self._traffic(screen)
-            if live is not None:
+            if screen.live is not None:
                 await asyncio.sleep(_LAST_LOOK_SECONDS)
 
     # --- starting -----------------------------------------------------------------------------------------------------

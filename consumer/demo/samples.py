@@ -12,15 +12,16 @@ from pathlib import Path
 import orjson
 
 from consumer.files.publish_outputs import OutgoingEvent
+from consumer.results.scorecard import BatchName
 from consumer.wire.keys import event_key
 
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """The batch files by batch_id, as bytes, and the events in their order; `cases` counts test cases by batch_id."""
+    """The batch files by batch_id, as bytes, and the events in their order; `cases` counts those of each batch."""
 
     batch_files: Mapping[str, bytes]
-    cases: Mapping[str, int]
+    cases: Mapping[BatchName, int]
     events: tuple[OutgoingEvent, ...]
 
     @classmethod
@@ -31,7 +32,8 @@ class Samples:
             file.name.removesuffix(".json"): file.read_bytes()
             for file in sorted((folder / "cases").iterdir(), key=lambda file: file.name)
         }
-        cases = {name: len(orjson.loads(raw)["test_cases"]) for name, raw in batch_files.items()}
+        test_cases = {name: orjson.loads(raw)["test_cases"] for name, raw in batch_files.items()}
+        cases = {BatchName(each[0]["concern_id"], name): len(each) for name, each in test_cases.items()}
         lines = (folder / "outputs.jsonl").read_bytes().splitlines()
         return cls(batch_files, cases, tuple(_event(line) for line in lines))
 

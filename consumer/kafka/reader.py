@@ -8,7 +8,7 @@ import asyncio
 import math
 import time
 from bisect import bisect_left
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple
@@ -21,6 +21,7 @@ from consumer.kafka.aiokafka_internals import marker_of, position_of
 from consumer.kafka.connection import Connection
 from consumer.kafka.decompression import UndecodableBatch
 from consumer.kafka.failures import CALL_SECONDS, answered, stopped, translating
+from consumer.text import named
 from consumer.wire.record import Record
 
 SLICE_RECORDS = 500
@@ -258,6 +259,19 @@ class TopicScan:
                 async for records in slices:
                     yield records
 
+    async def records_of(self, spans: Iterable[Span], advance: Callable[[int], None]) -> AsyncGenerator[Record, None]:
+        """Yield the records of some spans, one span after the other; `advance` is told how many offsets were read."""
+        for span in spans:
+            next_offset = span.first
+            async with aclosing(self.read(span)) as blocks:
+                async for records in blocks:
+                    for record in records:
+                        yield record
+                    if records:
+                        advance(records[-1].offset + 1 - next_offset)
+                        next_offset = records[-1].offset + 1
+            advance(max(0, span.end - next_offset))
+
 
 @asynccontextmanager
 async def scanning(connection: Connection, topic: str, partitions: int) -> AsyncIterator[TopicScan]:
@@ -274,15 +288,27 @@ Poll = Callable[[float], Awaitable[list[Record]]]
 
 
 @asynccontextmanager
-async def following(connection: Connection, topics: Sequence[str]) -> AsyncIterator[Poll]:
-    """Read existing topics from the beginning of every partition, and go on with new records."""
+async def following(
+    connection: Connection, topics: Sequence[str], first: Mapping[tuple[str, int], int] | None = None
+) -> AsyncIterator[Poll]:
+    """Read existing topics from the beginning of every partition, and go on with new records.
+
+    With `first`, read those partitions instead, each from its offset.
+    """
+
+    about = f"the topics {named(topics)}"
 
     async def arrived(timeout_seconds: float) -> list[Record]:
-        with translating("the topics"):
-            fetched = await consumer.getmany(timeout_ms=int(timeout_seconds * 1_000))
+        with translating(about):
+            fetched = await consumer.getmany(timeout_ms=int(timeout_seconds * 1_000), max_records=SLICE_RECORDS)
         return [record for records in fetched.values() for record in records]
 
     # Nothing is ever committed here, so "earliest" is where each partition begins.
-    following_client = client(connection, *topics, auto_offset_reset="earliest", fetch_max_wait_ms=_FOLLOW_WAIT_MS)
-    async with _started(following_client, "the topics") as consumer:
+    subscribed = topics if first is None else ()
+    following_client = client(connection, *subscribed, auto_offset_reset="earliest", fetch_max_wait_ms=_FOLLOW_WAIT_MS)
+    async with _started(following_client, about) as consumer:
+        if first is not None:
+            consumer.assign([TopicPartition(*place) for place in first])
+            for place, offset in first.items():
+                consumer.seek(TopicPartition(*place), offset)
         yield arrived

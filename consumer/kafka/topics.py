@@ -419,6 +419,29 @@ async def describe_topics(settings: Settings, topics: Sequence[str]) -> dict[str
     return found
 
 
+async def existing_topics(settings: Settings, names: Sequence[Name]) -> dict[str, int]:
+    """The partitions of some of SAFE's topics, by the topics' names.
+
+    Raises ConfigurationError for a topic that does not exist, that this user may not see, or that cannot be read.
+    """
+    specs = [topic_specs(settings)[name] for name in names]
+    async with connected_cluster(settings) as cluster:
+        try:
+            seen = await cluster.look([spec.name for spec in specs])
+        except Transient as error:
+            raise unusable(settings.kafka_bootstrap_servers, error) from error
+    for spec in specs:
+        if spec.name in seen.refused:
+            raise ConfigurationError(
+                f"topic {spec.name} ({spec.variable}): not authorised; grant READ on it (docs/reference/permissions.md)"
+            )
+        if spec.name not in seen.partitions:
+            raise ConfigurationError(f"there is no topic {spec.name} ({spec.variable}); `safe topics create` makes it")
+    if seen.leaderless:
+        raise ConfigurationError("; ".join(no_leader(*each) for each in seen.leaderless.items()))
+    return {spec.name: seen.partitions[spec.name] for spec in specs}
+
+
 MOST_NAMED = 20
 
 

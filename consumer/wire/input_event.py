@@ -7,7 +7,7 @@ parser meets, not_object, invalid_event, invalid_id. No message repeats a byte o
 import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from consumer.dead_letter_reasons import Poison
 from consumer.text import is_utf8
@@ -89,6 +89,12 @@ def decode(record: Record, rules: InputRules) -> InputEvent | None:
         document = _data(document)
     event = _event(document, record.timestamp, event_id)
     return event._replace(raw_input=_raw_input(document)) if rules.keeps_narratives else event
+
+
+def document_of(record: Record) -> dict[str, Any]:
+    """The data of a record that decode() has accepted, as its producer wrote them."""
+    document = cast("dict[str, Any]", parse_json(record.value or b""))
+    return _data(document) if _binary_envelope(record.headers).structured else document
 
 
 def _raw_input(document: Mapping[str, Any]) -> str | None:

@@ -534,6 +534,16 @@ def test_dead_letters_are_looked_at_by_whom_the_page_says(lacking: Grant, letter
     assert letters > 0
 
 
+@pytest.mark.parametrize("lacking", [*lacking_one("safe results"), *lacking_one("safe results --outputs")])
+def test_results_are_looked_at_by_whom_the_page_says(lacking: Grant, scored: Record, cluster: Cluster) -> None:
+    shows = {TOPICS.report: ("--format", "json", "--reports"), TOPICS.result: ("--format", "json")}
+    options = shows.get(lacking.name, ("--outputs", "--batch", "*"))
+    with cluster.without(lacking):
+        assert_refused(cluster.run(lacking.user, "results", *options), lacking)
+    assert cluster.run(lacking.user, "results", *options)[0] == 0
+    assert scored.topic == TOPICS.scored
+
+
 @pytest.mark.parametrize("lacking", lacking_one("safe dead-letters replay"))
 def test_dead_letters_are_sent_again_by_whom_the_page_says(lacking: Grant, letters: int, cluster: Cluster) -> None:
     with cluster.without(lacking):

@@ -88,6 +88,7 @@ LAYERS: list[set[str]] = [
         "consumer.dead_letters",
         "consumer.offsets",
         "consumer.demo",
+        "consumer.results",
         "consumer.alerts",
     },
     {"consumer.files"},

@@ -52,7 +52,14 @@ WALKS = {
     "story": Walk((("docs/tutorials/what-to-change-first.md", None),)),
     "own files": Walk(
         tuple((f"{HOW_TO}/{name}.md", None) for name in ("score-files", "explain-misses", "compare-runs", "ci")),
-        ("report.json", "report.md", "report.html", "history.html", "comparison.md", "better-cases/stroke_1.json"),
+        (
+            "report.json",
+            "report.md",
+            "report.html",
+            "history.html",
+            "comparison.md",
+            "better-cases/stroke_1.json",
+        ),
     ),
 }
 # Who runs the blocks of the other pages, and why they are not run here.
@@ -62,6 +69,7 @@ ELSEWHERE = {
     "docs/tutorials/kafka.md": ("tests/broker/test_tutorial.py", "needs a broker"),
     "docs/how-to/subscribe.md": ("tests/broker/test_downstream_examples.py", "needs a broker"),
     "docs/how-to/python.md": ("tests/api/test_python_api.py", "needs an environment of its own"),
+    "docs/how-to/results.md": ("tests/broker/test_results.py", "needs a broker"),
     "docs/how-to/dead-letters.md": ("tests/broker/test_dead_letters.py", "needs a broker"),
     "docs/how-to/install.md": ("tests/charts/test_documentation.py", "needs a registry and a cluster"),
     "docs/how-to/monitoring.md": ("tests/charts/test_monitoring_page.py", "needs a cluster"),

@@ -1,9 +1,11 @@
-"""How the demo looks: a live scorecard on a terminal, plain lines without one, and the same closing for both.
+"""How results look: a live scorecard on a terminal, plain lines without one, and the same closing for both.
 
 Colour only repeats what a word or a number says.
 """
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,14 +14,16 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from consumer.demo.scorecard import Arrival, BatchCard, Scorecard
+from consumer.results.scorecard import Arrival, BatchCard, Outcome, Scorecard, most_frequent_terms, remarks
 from consumer.text import printable
 from safe_core import CRITERIA, LABELS
 
 _STYLES = {"Pass": "green", "Review": "yellow", "Fail": "red", None: "magenta"}
 _TERMS_SHOWN = 3
-_OTHER_LINES = 18
-"""Lines of the live screen that do not show the last results."""
+_OTHER_LINES = 15
+"""Lines of the live screen that show neither batches nor the last results."""
+_LEAST_BATCHES, _LEAST_RESULTS, _MOST_RESULTS = 3, 3, 8
+_ROOM_FOR_RESULTS = 5
 
 _WIDEST = 96
 """Columns beyond which a row is hard to follow."""
@@ -27,16 +31,17 @@ _WIDEST = 96
 
 @dataclass(slots=True)
 class Screen:
-    """Where the demo shows what happens: on a live screen or, without one, line by line."""
+    """Where a command shows what happens: on a live screen or, without one, line by line."""
 
     console: Console
     card: Scorecard
+    title: str
     live: Live | None
-    _status: str = ""
+    status_text: str = ""
 
     def status(self, text: str, *, once: bool = True) -> None:
         """Show what is going on; without a live screen, print a line only if this is shown `once`."""
-        self._status = text
+        self.status_text = text
         if self.live is None and once:
             print_line(self.console, Text(text))
         self.show()
@@ -49,7 +54,17 @@ class Screen:
     def show(self) -> None:
         """Redraw the live screen."""
         if self.live is not None:
-            self.live.update(_live_screen(self.console, self.card, self._status), refresh=True)
+            self.live.update(_live_screen(self), refresh=True)
+
+
+@contextmanager
+def showing(console: Console, card: Scorecard, title: str) -> Iterator[Screen]:
+    """Give a screen, which moves if standard output is a terminal, and is gone afterwards."""
+    # Not console.is_terminal: FORCE_COLOR makes that true of a pipe, where nothing may move.
+    can_move = sys.stdout.isatty() and not console.is_dumb_terminal
+    live = Live(console=console, auto_refresh=False, transient=True) if can_move else None
+    with live or nullcontext():
+        yield Screen(console, card, title, live)
 
 
 def closing(console: Console, card: Scorecard) -> None:
@@ -63,26 +78,31 @@ def closing(console: Console, card: Scorecard) -> None:
 
 def print_line(console: Console, text: Text) -> None:
     """Print a line of prose."""
-    # A pipe gets one line for each thing; on a screen a long line is wrapped between words.
-    console.print(text, soft_wrap=not console.is_terminal)
+    if console.is_terminal:
+        console.print(text)  # wrapped between words
+    else:  # a pipe gets one line for each thing, as it is: to lay out thousands a second would take half a core
+        print(text.plain, file=console.file, flush=True)
 
 
 # --- the live screen --------------------------------------------------------------------------------------------------
 
 
-def _live_screen(console: Console, card: Scorecard, status: str) -> RenderableType:
-    title = Text.assemble(("SAFE demo", "bold"), "  ", status, no_wrap=True, overflow="ellipsis")
-    rows = max(3, min(8, console.height - _OTHER_LINES))
+def _live_screen(screen: Screen) -> RenderableType:
+    console, card = screen.console, screen.card
+    title = Text.assemble((screen.title, "bold"), "  ", screen.status_text, no_wrap=True, overflow="ellipsis")
+    batches = card.newest_batches(max(_LEAST_BATCHES, console.height - _OTHER_LINES - _ROOM_FOR_RESULTS))
+    rows = max(_LEAST_RESULTS, min(_MOST_RESULTS, console.height - _OTHER_LINES - len(batches)))
     width = min(console.width, _WIDEST)
+    footnotes = _footnotes(card, batches.values())
     return Group(
         title,
         Text(),
-        _batches(console, card, width),
+        _batches(console, card, batches, width),
         Text(),
-        _last_results(card.arrivals[-rows:], rows, width),
+        _last_results(list(card.newest)[-rows:], rows, width),
         Text(),
-        _terms(card, width),
-        *(Text(remark, style="dim", no_wrap=True, overflow="ellipsis") for remark in _footnotes(card)),
+        _terms(batches.values(), width),
+        *(Text(remark, style="dim", no_wrap=True, overflow="ellipsis") for remark in footnotes),
     )
 
 
@@ -95,32 +115,34 @@ def _table(width: int, *columns: tuple[str, Literal["left", "right"], int | None
     return table
 
 
-def _batches(console: Console, card: Scorecard, width: int) -> Table:
+def _batches(console: Console, card: Scorecard, shown: Mapping[str, BatchCard], width: int) -> Table:
     table = _table(
         width,
         ("Batch", "left", 14), ("Cases", "right", 8), ("Pass", "right", 5),
         ("Review", "right", 6), ("Fail", "right", 5), (" Pass rate", "left", None),
     )  # fmt: skip
     cells = max(5, min(30, width - 54))
-    for batch_id, batch in card.batches.items():
-        table.add_row(*_counts(batch_id, [batch]), _bar(console, [batch], cells))
-    everything = list(card.batches.values())
-    table.add_row(*_counts("all", everything), _bar(console, everything, cells), style="bold")
+    for name, batch in shown.items():
+        table.add_row(*_counts(name, [batch]), _bar(console, [batch], cells))
+    everything = card.batches.values()
+    of_all = "all" if len(shown) == len(everything) else f"all {len(everything)}"
+    table.add_row(*_counts(of_all, everything), _bar(console, everything, cells), style="bold")
     return table
 
 
-def _counts(name: str, batches: Sequence[BatchCard]) -> list[str]:
+def _counts(name: str, batches: Collection[BatchCard]) -> list[str]:
     scored, expected = sum(batch.cases for batch in batches), sum(batch.expected for batch in batches)
     by_label = [str(sum(batch.count(label) for batch in batches)) for label in LABELS]
-    return [printable(name), f"{scored} of {expected}", *by_label]
+    known = all(batch.expected for batch in batches)
+    return [printable(name), f"{scored} of {expected}" if known else str(scored), *by_label]
 
 
-def _rate(batches: Sequence[BatchCard]) -> float | None:
+def _rate(batches: Collection[BatchCard]) -> float | None:
     scored = sum(batch.cases for batch in batches)
     return sum(batch.count("Pass") for batch in batches) / scored if scored else None
 
 
-def _bar(console: Console, batches: Sequence[BatchCard], cells: int) -> Text:
+def _bar(console: Console, batches: Collection[BatchCard], cells: int) -> Text:
     rate = _rate(batches)
     full, rest = ("#", ".") if console.options.ascii_only else ("█", "░")
     filled = round((rate or 0.0) * cells)
@@ -151,9 +173,9 @@ def _cells(arrival: Arrival) -> list[Text | str]:
     return [label, printable(arrival.test_id), printable(arrival.archetype), *scores, was]
 
 
-def _terms(card: Scorecard, width: int) -> Table:
-    table = _table(width, ("Missed most", "left", None), ("Forbidden terms used", "left", 28))
-    missed, used = _ranking(card.most_frequent("missing")), _ranking(card.most_frequent("used"))
+def _terms(batches: Collection[BatchCard], width: int) -> Table:
+    table = _table(width, (_HEADINGS["missing"], "left", None), (_HEADINGS["used"], "left", 28))
+    missed, used = (_ranking(most_frequent_terms(batches, how)) for how in _HEADINGS)
     for row in range(_TERMS_SHOWN):
         table.add_row(missed[row], used[row])
     return table
@@ -164,10 +186,10 @@ def _ranking(ranked: Sequence[tuple[str, int]]) -> list[str]:
     return lines + [""] * (_TERMS_SHOWN - len(lines))
 
 
-def _footnotes(card: Scorecard) -> list[str]:
-    remarks = "; ".join(card.remarks())
+def _footnotes(card: Scorecard, batches: Collection[BatchCard]) -> list[str]:
+    said = "; ".join(remarks(batches))
     buried = [f"dead letter, {printable(reason)}" for reason in card.dead_letters]
-    lines = ([remarks] if remarks else []) + buried[-1:]
+    lines = ([said] if said else []) + buried[-1:]
     return lines + [""] * (2 - len(lines))  # so that the screen does not jump
 
 
@@ -191,11 +213,11 @@ def _final_table(card: Scorecard) -> Table:
     table.add_column("Batch", no_wrap=True, overflow="ellipsis")
     for heading in ("Cases", *LABELS, "Rate", *CRITERIA):
         table.add_column(heading, justify="right", no_wrap=True)
-    for batch_id, batch in card.batches.items():
-        means = batch.report.get("mean_scores", {})
+    for name, batch in card.newest_batches(len(card.batches)).items():
+        means = batch.report.means if batch.report else {}
         scores = [f"{means[name]:.2f}" if name in means else "-" for name in CRITERIA]
-        table.add_row(*_counts(batch_id, [batch]), _percent(_rate([batch])), *scores)
-    everything = list(card.batches.values())
+        table.add_row(*_counts(name, [batch]), _percent(_rate([batch])), *scores)
+    everything = card.batches.values()
     table.add_row(*_counts("all", everything), _percent(_rate(everything)), style="bold")
     return table
 
@@ -205,9 +227,15 @@ def _percent(rate: float | None) -> str:
 
 
 def _closing_lines(card: Scorecard) -> list[Text]:
-    missed = [f"{printable(text)} ({count}x)" for text, count in card.most_frequent("missing")[:_TERMS_SHOWN]]
-    used = [f"{printable(text)} ({count}x)" for text, count in card.most_frequent("used")[:_TERMS_SHOWN]]
-    lines = [Text(f"Missed most: {', '.join(missed)}")] if missed else []
-    lines += [Text(f"Forbidden terms used: {', '.join(used)}")] if used else []
-    lines += [Text(remark[0].upper() + remark[1:]) for remark in card.remarks()]
+    batches = card.batches.values()
+    ranked = {how: most_frequent_terms(batches, how)[:_TERMS_SHOWN] for how in _HEADINGS}
+    lines = [
+        Text(f"{_HEADINGS[how]}: {', '.join(f'{printable(text)} ({count}x)' for text, count in terms)}")
+        for how, terms in ranked.items()
+        if terms
+    ]
+    lines += [Text(remark[0].upper() + remark[1:]) for remark in remarks(batches)]
     return lines + [Text(f"Dead letter: {printable(reason)}") for reason in card.dead_letters]
+
+
+_HEADINGS: Mapping[Outcome, str] = {"missing": "Missed most", "used": "Forbidden terms used"}
