@@ -27,7 +27,7 @@ _TO_FOLDER: Final[frozenset[Format]] = frozenset({"markdown", "html"})
 """The formats that go to the folder of reports even if alone: nobody reads them on a terminal."""
 
 # How a file begins that SAFE has written, and may therefore replace; JSON reports are told by is_own_report().
-_PAGE: Final = "SAFE v0 (?:report|comparison|triage|history)"
+_PAGE: Final = "SAFE v0 (?:report|comparison|triage|history|explanation)"
 _MARKS: Final[tuple[re.Pattern[str], ...]] = (
     re.compile(f"<!-- {_PAGE} -->"),
     re.compile(

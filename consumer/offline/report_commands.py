@@ -13,8 +13,7 @@ from consumer.offline.destinations import Format, give, on_stdout, one_format, p
 from consumer.offline.gate import ComparisonGate, Gate, check_borne_out
 from consumer.offline.history import history, report_files
 from consumer.offline.pages import history as history_pages
-from consumer.offline.pages.comparison import RENDERED
-from consumer.offline.pages.comparison_content import headline, remarks, summary
+from consumer.offline.pages.comparison_content import RENDERED, headline, remarks, summary
 from consumer.offline.pages.report_content import own_rules
 from consumer.offline.stored_report import checked_summary, distinct_names, read_report
 from consumer.offline.verify import lines, verify

@@ -1,7 +1,9 @@
 """What changed between two reports, in numbers, on a console and in a pull request."""
 
+import html
 import json
 import random
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,9 +16,13 @@ from hypothesis import strategies as st
 from bench.equal_runs import SEED, SHAPES, made_up, named, rate
 from consumer.errors import ConfigurationError
 from consumer.offline.compare import Change, Comparison, Mean, TermChange, compare
+from consumer.offline.destinations import Format
 from consumer.offline.gate import ComparisonGate, Decision
-from consumer.offline.pages.comparison import RENDERED, comparison_markdown, console_lines
-from consumer.offline.pages.comparison_content import ONE_RUN_EACH, headline, remarks
+from consumer.offline.pages.comparison_content import ONE_RUN_EACH, RENDERED, headline, remarks
+from consumer.offline.pages.comparison_content import page as page_of
+from consumer.offline.pages.document import Item
+from consumer.offline.pages.document import lines as console_lines
+from consumer.offline.pages.markdown_parts import markdown
 from consumer.offline.stored_report import read_report
 from consumer.text import printable
 from safe_core import DEFAULT_POLICY, EMPTY_OUTPUT, Expectations, Output, Policy
@@ -473,40 +479,50 @@ def decided(comparison: Comparison) -> Comparison:
     return replace(comparison, decision=decide(comparison, 0).line)
 
 
-PAGES = [("compare", compared), ("compare_unlike", unlike), ("compare_nasty", nasty)]
+@pytest.mark.parametrize(("format_", "suffix"), [("console", "txt"), ("markdown", "md")])
+def test_each_layout_is_as_kept(format_: Format, suffix: str) -> None:
+    matches_golden(f"compare.{suffix}", RENDERED[format_](decided(compared())))
 
 
-@pytest.mark.parametrize(("name", "made"), PAGES, ids=[name for name, _ in PAGES])
-def test_the_console_shows_it_as_kept(name: str, made: Callable[[], Comparison]) -> None:
-    matches_golden(f"{name}.txt", RENDERED["console"](decided(made())))
+LAYOUTS: tuple[Format, ...] = ("console", "markdown", "html")
 
 
-@pytest.mark.parametrize(("name", "made"), PAGES, ids=[name for name, _ in PAGES])
-def test_a_pull_request_shows_it_as_kept(name: str, made: Callable[[], Comparison]) -> None:
-    matches_golden(f"{name}.md", comparison_markdown(decided(made())))
+@pytest.mark.parametrize("format_", LAYOUTS)
+def test_every_layout_says_all_that_the_document_says(format_: Format) -> None:
+    comparison = decided(unlike())
+    said = re.sub("<[^>]*>", "", html.unescape(RENDERED[format_](comparison)))
+    document = page_of(comparison)
+    parts = [part for section in document.sections for part in section.parts]
+    sentences = [*document.warnings, *document.facts, *(part.line for part in parts if isinstance(part, Item))]
+    sentences += [one for part in parts if isinstance(part, Item) for each in part.below for one in each.texts]
+    texts = [text for sentence in sentences for text in sentence.texts]
+    cells = [cell for table in document.tables for row in table.rows for cell in row]
+    for text in (document.headline, document.summary, document.decision, *document.notes, *texts, *cells):
+        assert text is not None
+        assert re.sub("<[^>]*>", "", text) in said
 
 
 def test_the_verdict_stands_first() -> None:
     start = "Nothing changed beyond chance: of 6 judged cases, 2 got a worse label, 2 a better one, 2 kept theirs"
-    assert next(console_lines(compared())).startswith(start)
-    mark, title, _, words, *_ = comparison_markdown(compared()).splitlines()
+    assert next(console_lines(page_of(compared()))).startswith(start)
+    mark, title, _, words, *_ = RENDERED["markdown"](compared()).splitlines()
     assert (mark, title) == ("<!-- SAFE v0 comparison -->", "# SAFE v0: comparison for concern `S11`")
     assert words.startswith("**Nothing changed beyond chance**: of 6 judged cases")
 
 
 def test_both_pages_say_that_one_run_each_tells_nothing_of_the_noise() -> None:
-    assert ONE_RUN_EACH in list(console_lines(compared()))
-    assert ONE_RUN_EACH in comparison_markdown(compared())
+    assert ONE_RUN_EACH in list(console_lines(page_of(compared())))
+    assert ONE_RUN_EACH in RENDERED["markdown"](compared())
     assert "a second run of the same prompt could differ as much" in ONE_RUN_EACH
 
 
 def test_nothing_that_a_terminal_obeys_reaches_the_console() -> None:
-    lines = list(console_lines(nasty()))
+    lines = list(console_lines(page_of(nasty())))
     assert lines == list(map(printable, lines))
 
 
 def test_texts_from_outside_are_shown_as_they_are_and_make_no_markup() -> None:
-    page = Page(comparison_markdown(nasty(), max_bytes=None))
+    page = Page(markdown(page_of(nasty())))
     allowed = {"h1", "h2", "p", "strong", "em", "ul", "li", "code", "table", "thead", "tbody", "tr", "th", "td"}
     assert page.tags <= allowed | {"details", "summary"}
     for term in NASTY:
@@ -518,7 +534,7 @@ def test_scores_have_two_decimals_and_what_they_do_not_show_is_said() -> None:
     base, new = report([case("T-1", *ALL)]), report([case("T-1", *ALL)])
     base["results"][0]["scores"]["CR"], new["results"][0]["scores"]["CR"] = 0.9011, 0.9012
     for reports, how, difference in (((base, new), "higher", "+0.00"), ((new, base), "lower", "-0.00")):
-        lines = list(console_lines(compare(*reports)))
+        lines = list(console_lines(page_of(compare(*reports))))
         assert f"  Pass  T-1, CR 0.90 -> 0.90 ({how})" in lines
         row = next(line for line in lines if "Mean CR" in line)
         assert row.split()[2:] == ["0.90", "0.90", difference]
@@ -530,9 +546,9 @@ MANY_WORSE = [case(f"T-{number:04}", question="blame") for number in range(2_000
 
 @pytest.mark.parametrize("max_bytes", [4_096, 65_536])
 def test_a_page_fits_where_it_is_posted_and_says_what_is_left_out(max_bytes: int) -> None:
-    page = comparison_markdown(compared(MANY, MANY_WORSE), max_bytes=max_bytes)
+    page = markdown(page_of(compared(MANY, MANY_WORSE)), max_bytes)
     assert 0.9 * max_bytes < len(page.encode()) <= max_bytes
-    listed = page.count("\n- `T-")
+    listed = len(re.findall("\n- .*`T-", page))
     assert f"_Left out for want of room: {2_000 - listed} of 2000 cases with a worse label" in page
     assert "**Labels fell beyond chance (2000 fell, 0 rose)**" in page
 
@@ -540,20 +556,20 @@ def test_a_page_fits_where_it_is_posted_and_says_what_is_left_out(max_bytes: int
 def test_a_case_that_is_too_large_hides_no_other() -> None:
     large = Sample("T-0", Expectations(("x" * 70_000,), (), ()), Output(("x" * 70_000,), "", ()))
     base, new = [large, case("T-1", *ALL)], [replace(large, output=EMPTY_OUTPUT), case("T-1")]
-    page = comparison_markdown(compared(base, new))
+    page = RENDERED["markdown"](compared(base, new))
     assert len(page.encode()) <= 65_536
-    assert "- `T-0`: Pass → Fail" in page
-    assert "- `T-1`: Pass → Fail" in page
+    assert "- Pass → Fail: `T-0`" in page
+    assert "- Pass → Fail: `T-1`" in page
     assert "_Left out for want of room: the terms of 1 of 2 cases with a worse label._" in page
 
 
 def test_without_a_limit_nothing_is_left_out() -> None:
-    page = comparison_markdown(compared(MANY, MANY_WORSE), max_bytes=None)
-    assert page.count("\n- `T-") == 2_000
+    page = markdown(page_of(compared(MANY, MANY_WORSE)))
+    assert len(re.findall("\n- .*`T-", page)) == 2_000
     assert "Left out" not in page
 
 
 def test_where_there_is_no_room_for_lists_the_verdict_stays() -> None:
-    page = comparison_markdown(compared(), max_bytes=100)
+    page = markdown(page_of(compared()), 100)
     assert "**Nothing changed beyond chance**" in page
     assert "## Worse label" not in page

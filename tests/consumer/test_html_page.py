@@ -286,7 +286,7 @@ def test_the_verdict_stands_before_all_else() -> None:
     _, _, text = page.text.partition(" SAFE v0 ")
     assert text.startswith(f"Concern S11, batch S11_combined Fail 3 of 7 cases fail {GATE} Cases 7 Fail 3 42.9%")
     assert f"Pass rate {pass_rate(2, 7)}" in text
-    assert "treat this report as confidentially as the test cases" in text
+    assert "treat this page as confidentially as the test cases" in text
 
 
 def test_every_pass_rate_has_its_interval() -> None:

@@ -9,8 +9,7 @@ import pytest
 
 from consumer.cli.main import main
 from consumer.offline.compare import Comparison, compare
-from consumer.offline.pages.comparison import RENDERED
-from consumer.offline.pages.comparison_content import headline, summary, term_totals, terms_of
+from consumer.offline.pages.comparison_content import RENDERED, headline, summary, term_totals, terms_of
 from consumer.offline.stored_report import read_report
 from tests.support.desk import lay_out, score
 
@@ -106,7 +105,7 @@ def test_every_page_says_by_case_what_is_new() -> None:
         for told in ("C-0", "148/92", "negligence"):
             assert told in page, format_
     console = RENDERED["console"](compared())
-    assert 'Unsupported values that are new (10):\n  C-0: "148/92", "38.4 C"\n' in console
+    assert 'Unsupported values that are new (10)\n  C-0: "148/92", "38.4 C"\n' in console
     assert "Near violations 0 10 +10" in " ".join(console.split())
 
 

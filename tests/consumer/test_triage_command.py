@@ -384,5 +384,5 @@ def test_for_an_output_that_is_wrong_the_words_that_contradict_the_term_are_show
     printed = capsys.readouterr().out
     pile = printed[printed.index("Outputs that contradict the narrative (1)") :].splitlines()
     assert pile[1].startswith("  Change neither the prompt nor the test case")
-    assert pile[2].startswith('    T1  Fail  AC  "an 8-hour wait"')
-    assert re.fullmatch('        output: ".*9-hour wait"', pile[3])
+    assert pile[2].startswith('    Fail  T1 AC "an 8-hour wait"')
+    assert re.fullmatch('      output  ".*9-hour wait"', pile[3])

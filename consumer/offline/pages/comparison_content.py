@@ -1,11 +1,13 @@
-"""What a comparison says, before any page lays it out: the headline, the remarks, the numbers, the lists of cases."""
+"""What a comparison says: the headline, the remarks, the numbers, the lists of cases."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from consumer.offline.compare import CaseTest, Change, Comparison, NotJudged, Reason, Respect, Side, without
-from consumer.offline.pages.numbers import pass_rate, score
-from consumer.offline.pages.report_content import MISMATCH, Sentence, Table, a_few, settings_of
+from consumer.offline.pages.document import Document, Item, Name, Section, Sentence, Table, Texts
+from consumer.offline.pages.formats import formats
+from consumer.offline.pages.numbers import BRACKETS, pass_rate, score
+from consumer.offline.pages.report_content import MISMATCH, a_few, settings_of
 from consumer.offline.stored_report import LISTED
 from consumer.text import count_of
 from safe_core import LABELS, Criterion, Scores
@@ -130,7 +132,7 @@ def summary(comparison: Comparison) -> str:
     total = len(comparison.cases)
     kept = f"{total - fell - rose} kept theirs" + (f" ({moved} with other scores or terms)" if moved else "")
     judged = f"of {count_of(total, 'judged case')}, {fell} got a worse label, {rose} a better one, {kept}."
-    judged += "".join(f" {new.heading}: in {count_of(len(new.cases), 'case')}." for new in newly_listed(comparison))
+    judged += "".join(f" {new}: in {count_of(len(cases), 'case')}." for new, cases in newly_listed(comparison))
     failed = sum(case.has_failed for case in comparison.not_judged)
     if failed:
         judged += f" {count_of(failed, 'case')} not judged: the generation failed."
@@ -180,21 +182,12 @@ def tests(comparison: Comparison) -> Table:
     return Table("Change by case", ("Change by case", "Better", "Worse", "p (sign test)", "p by Holm"), rows, texts=1)
 
 
-class NewlyListed(NamedTuple):
-    """What the new report lists beside the scores that base does not, case by case."""
-
-    heading: str
-    cases: Sequence[tuple[Change, Sequence[str]]]
-
-
-def newly_listed(comparison: Comparison) -> tuple[NewlyListed, ...]:
-    """Give what is new of near violations and unsupported values, if anything is."""
-    lists = (
-        NewlyListed(f"{RESPECTS[what]} that are new", [(case, each.new) for case, each in totals.changed if each.new])
-        for what, totals in comparison.listed.items()
-        if totals is not None
-    )
-    return tuple(each for each in lists if each.cases)
+def newly_listed(comparison: Comparison) -> Iterator[tuple[str, Sequence[tuple[Change, Sequence[str]]]]]:
+    """Give what the new report lists beside the scores that base does not, by heading and case."""
+    for what, totals in comparison.listed.items():
+        cases = [] if totals is None else [(case, each.new) for case, each in totals.changed if each.new]
+        if cases:
+            yield f"{RESPECTS[what]} that are new", cases
 
 
 def passes(comparison: Comparison) -> str:
@@ -239,48 +232,88 @@ def terms_of(case: Change) -> Iterator[tuple[str, tuple[str, ...]]]:
         yield from ((f"{criterion} {what}", terms) for what, terms in changes if terms)
 
 
-def labels(case: Change, arrow: str) -> str:
-    """Give the label, or both."""
-    before, after = case.before.label, case.after.label
-    return before if before == after else f"{before} {arrow} {after}"
-
-
-def scores(case: Change, arrow: str) -> Iterator[str]:
+def scores(case: Change) -> Iterator[str]:
     """Yield the scores that changed; where two decimals do not show how, in words."""
     for name in Scores._fields:
         before, after = getattr(case.before.scores, name), getattr(case.after.scores, name)
         texts = score(before), score(after)
         alike = f" ({'higher' if after > before else 'lower'})" if texts[0] == texts[1] else ""
         if before != after:
-            yield f"{name} {f' {arrow} '.join(texts)}{alike}"
+            yield f"{name} {' → '.join(texts)}{alike}"
 
 
-class CaseList(NamedTuple):
-    """Cases under a heading, judged ones or not; `is_folded` where a page should fold them away."""
-
-    heading: str
-    cases: Sequence[Change | NotJudged]
-    is_folded: bool = False
-    is_judged: bool = True
+# --- the page ---------------------------------------------------------------------------------------------------------
 
 
-def lists(comparison: Comparison) -> tuple[CaseList, ...]:
+def page(comparison: Comparison) -> Document:
+    """Give the verdict first, then the numbers, then the cases, the worst first."""
+    sides = (("Base", comparison.base), ("New", comparison.new))
+    reports = (Sentence(f"{which}: {{}}, {counts(side)}", (Name(side.name),)) for which, side in sides)
+    return Document(
+        "comparison",
+        Sentence("SAFE v0: comparison for concern {}", (Name(comparison.new.concern_id),)),
+        headline(comparison),
+        summary(comparison),
+        is_good=not (comparison.lost or (comparison.change and comparison.change.is_worse)),
+        decision=comparison.decision,
+        warnings=[*remarks(comparison)],
+        facts=[*reports, Sentence(passes(comparison)), Sentence(term_totals(comparison))],
+        tables=[measures(comparison), tests(comparison)],
+        notes=[BRACKETS, ONE_RUN_EACH],
+        sections=[*_listed(comparison), *_cases(comparison)],
+    )
+
+
+def _listed(comparison: Comparison) -> Iterator[Section]:
+    for heading, cases in newly_listed(comparison):
+        named = ((*_name(comparison, case), texts) for case, texts in cases)
+        items = [
+            Item(Sentence(f"{name}: {', '.join(['{}'] * len(texts))}", (*names, *texts)))
+            for name, names, texts in named
+        ]
+        what = "cases with near violations or unsupported values that are new"
+        yield Section(Sentence(f"{heading} ({len(cases)})"), items, left_out=what)
+
+
+def _cases(comparison: Comparison) -> Iterator[Section]:
     """Give the lost cases, the judged ones that changed, the worse ones first, and the others that are not judged."""
     moved = comparison.moved
+    lower, higher = ([case for case in moved if case.direction * sign > 0] for sign in (-1, 1))
+    same = [case for case in moved if case.direction == 0]
     others = [case for case in comparison.not_judged if not case.is_lost]
-    return (
-        CaseList("Lost: base answers them, new does not", comparison.lost, is_judged=False),
-        CaseList("Worse label", comparison.fell),
-        CaseList("Same label, lower composite", [case for case in moved if case.direction < 0]),
-        CaseList("Better label", comparison.rose),
-        CaseList("Same label, higher composite", [case for case in moved if case.direction > 0], is_folded=True),
-        CaseList(
-            "Same label and composite, other scores or terms",
-            [case for case in moved if case.direction == 0],
-            is_folded=True,
-        ),
-        CaseList("Others that are not judged" if comparison.lost else "Not judged", others, is_judged=False),
+    not_judged = "Others that are not judged" if comparison.lost else "Not judged"
+    lists: tuple[tuple[str, Sequence[Change | NotJudged], str], ...] = (
+        ("Lost: base answers them, new does not", comparison.lost, "lost cases"),
+        ("Worse label", comparison.fell, "cases with a worse label"),
+        ("Same label, lower composite", lower, "cases with a lower composite"),
+        ("Better label", comparison.rose, "cases with a better label"),
+        ("Same label, higher composite", higher, "cases with a higher composite"),
+        ("Same label and composite, other scores or terms", same, "cases with the same label and composite"),
+        (not_judged, others, "other cases that are not judged"),
     )
+    for heading, cases, left_out in lists:
+        items = [_item(comparison, case) for case in cases]
+        is_folded = cases is higher or cases is same
+        yield Section(Sentence(f"{heading} ({len(cases)})"), items, is_folded=is_folded, left_out=left_out)
+
+
+def _item(comparison: Comparison, case: Change | NotJudged) -> Item:
+    name, names = _name(comparison, case)
+    if isinstance(case, NotJudged):
+        return Item(Sentence(f"{name}: {why_not(case)}", names))
+    return Item(
+        Sentence(", ".join((name, *scores(case))), names),
+        [*dict.fromkeys((case.before.label, case.after.label))],
+        below=[Texts.of(*each) for each in terms_of(case)],
+        anchor=case.test_id,
+    )
+
+
+def _name(comparison: Comparison, case: Change | NotJudged) -> tuple[str, tuple[str, ...]]:
+    """Give a case's test_id, and its batch where there are several, as the beginning of a sentence."""
+    if comparison.has_batches and case.batch_id is not None:
+        return "{} (batch {})", (Name(case.test_id), Name(case.batch_id))
+    return "{}", (Name(case.test_id),)
 
 
 # --- cases that are not judged ----------------------------------------------------------------------------------------
@@ -301,3 +334,8 @@ def why_not(case: NotJudged) -> str:
     sides = (("base", case.base, had if case.is_lost else None), ("new", case.new, None))
     told = ((which, answer if reason is None else _REASONS[reason]) for which, reason, answer in sides)
     return "; ".join(f"{which}: {what}" for which, what in told if what is not None)
+
+
+COMMENT_BYTES: Final = 65_536
+"""The most that GitHub accepts as the text of a pull request or a comment (it counts characters)."""
+RENDERED: Final = formats(page, Comparison.document, COMMENT_BYTES)

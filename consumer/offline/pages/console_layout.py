@@ -83,11 +83,3 @@ def section(heading: Iterable[Line], lines: Iterable[Line]) -> Iterator[Line]:
             yield Text()
             yield from heading
         yield line
-
-
-def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Lay out the rows of a table as plain lines: the first column to the left, all others to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for name, *values in rows:
-        cells = (value.rjust(width) for value, width in zip(values, widths[1:], strict=True))
-        yield f"  {name:{widths[0]}}  {'  '.join(cells)}".rstrip()

@@ -19,18 +19,16 @@ from rich.text import Text
 from consumer.offline.explanations import counts_by_answer, counts_by_verdict, misses_documents, with_opinions
 from consumer.offline.pages.console_layout import BOLD, LABEL_STYLES, RED, Layout, Line, section
 from consumer.offline.pages.csv_tables import MISS_COLUMNS, NEAREST, beside_terms, cell, csv_text, evidence_in_words
-from consumer.offline.pages.markdown_parts import literal
+from consumer.offline.pages.document import Document, Item, Name, Section, Sentence, Texts
+from consumer.offline.pages.markdown_parts import markdown
 from consumer.offline.pages.miss_wording import (
     IN_WORDS,
-    KIND_LABELS,
     NOTHING_LIKE_IT,
     UNSUPPORTED,
     ExplainedTerm,
     answers_in_words,
-    answers_of,
     explained_terms,
     misses_in_words,
-    reason,
     value_in_words,
 )
 from consumer.offline.pages.numbers import score
@@ -44,8 +42,7 @@ from consumer.offline.pages.report_content import (
     score_of,
 )
 from consumer.offline.scored_run import CaseLine, Explanation, Remarked
-from consumer.text import printable, quoted
-from safe_core import Criterion
+from consumer.text import count_of, printable, quoted
 from safe_core.diagnosis import doubtful_document
 from safe_core.near_violations import near_document
 from safe_core.unsupported import unsupported_document
@@ -297,7 +294,7 @@ def written(
         return json.dumps(document(cases, include_text=include_text), indent=2) + "\n"
     if format_ == "csv":
         return _csv(cases, include_text=include_text)
-    return "\n".join(_markdown(cases, beside, include_text=include_text)) + "\n"
+    return markdown(page(cases, beside, include_text=include_text))
 
 
 def document(cases: Sequence[ExplainedCase], *, include_text: bool) -> dict[str, Any]:
@@ -398,44 +395,39 @@ def _told(explained: ExplainedCase, *, include_text: bool) -> Iterator[dict[str,
         yield beside | ({"text": text_of(output, passage_of(each))} if include_text else {})
 
 
-def _markdown(cases: Sequence[ExplainedCase], beside: Sequence[str], *, include_text: bool) -> Iterator[str]:
-    yield "# Why terms were missed"
-    yield from (f"\n{sentence}" for sentence in (*head(cases), *beside))
-    for each in cases:
-        scores = ", ".join(f"{judged.criterion} {score_of(judged)}" for judged in each.case.judged)
-        about = f", **{nothing}**" if (nothing := about_output(each.case)) else ""
-        yield f"\n## {literal(each.case.test_id)}: {each.case.label}{about}\n\n{scores}\n"
-        if (verdict := each.explanation.decisions.verdict) is not None:
-            yield f"Judged {literal(verdict.in_words(shows_text=include_text))}\n"
-        if each.case.generation == "answered":
-            yield from _bullets(each, each.explanation if include_text else None)
+def page(cases: Sequence[ExplainedCase], beside: Sequence[str], *, include_text: bool) -> Document:
+    """Give each case with the terms that were missed, used, or found in doubt."""
+    return Document(
+        "explanation",
+        Sentence("Why terms were missed"),
+        f"{count_of(len(cases), 'case')} explained",
+        notes=[*head(cases), *beside],
+        sections=[_section(each, include_text=include_text) for each in cases],
+    )
 
 
-def _bullets(explained: ExplainedCase, quoted: Explanation | None) -> Iterator[str]:
-    decisions, shows_text = explained.explanation.decisions, quoted is not None
-    opinions = explained.explanation.opinions
+def _section(each: ExplainedCase, *, include_text: bool) -> Section:
+    case, explanation = each
+    about = f", {nothing}" if (nothing := about_output(case)) else ""
+    parts: list[Sentence | Item] = [
+        Sentence(", ".join(f"{judged.criterion} {score_of(judged)}" for judged in case.judged))
+    ]
+    if (verdict := explanation.decisions.verdict) is not None:
+        parts.append(Sentence("Judged {}", (Name(verdict.in_words(shows_text=include_text)),)))
+    if case.generation == "answered":
+        groups = explained_terms(explanation, case.remarked, shows_text=include_text)
+        parts += [_item(term) for group in groups for term in group.terms if term.verdict or term.is_remarkable]
+        said = ((value.text, Name(value_in_words(value, explanation))) for value in case.unsupported)
+        parts += [Item(Sentence("{}: {}", texts), word="value") for texts in said]
+    return Section(Sentence(f"{{}}: {case.label}{about}", (Name(case.test_id),)), parts)
 
-    def decided(kind: str, criterion: Criterion, term: str) -> str:
-        told, opinion = (
-            decisions.of_term(criterion, term, shows_text=shows_text),
-            opinions.get((kind, criterion, term, -1)),
-        )
-        by_people = f" (decided: {literal(told)})" if told else ""
-        return by_people + (f" (opinion: {literal(opinion.words)})" if opinion is not None else "")
 
-    for miss in explained.explanation.diagnosis.misses:
-        about = "; ".join(filter(None, (KIND_LABELS[miss.kind], answers_of(miss))))
-        yield (
-            f"- **{IN_WORDS[miss.verdict]}** {miss.criterion} {literal(miss.term)} ({about}): "
-            f"{literal(reason(miss, quoted))}{decided('miss', miss.criterion, miss.term)}"
-        )
-    for group in explained_terms(explained.explanation, explained.case.remarked, shows_text=False):
-        for term in group.terms:
-            if term.is_remarkable and not term.verdict:
-                what = f"- **{_word_for(term)}** {term.criterion} {literal(term.text)}"
-                kind = "doubtful_hit" if term.is_doubtful else "near_violation"
-                said = decided(kind, term.criterion, term.text)
-                yield f"{what}: {literal(term.place)}. {term.advice}".rstrip() + said
-    for value in explained.case.unsupported:
-        said = value_in_words(value, explained.explanation)
-        yield f"- **value** {literal(value.text)}: {literal(said)}"
+def _item(term: ExplainedTerm) -> Item:
+    about = f" ({'; '.join(filter(None, (term.kind, term.answers)))})" if term.verdict else ""
+    below = [
+        Texts.of(what, [Name(text)]) for what, text in (("decided", term.decided), ("opinion", term.opinion)) if text
+    ]
+    # what is said of a miss may quote texts
+    said, more = (term.advice, "") if term.verdict else (term.place, f". {term.advice}".rstrip())
+    line = Sentence(f"{term.criterion} {{}}{about}: {{}}{more}", (term.text, Name(said)))
+    return Item(line, word=_word_for(term), below=below)

@@ -10,10 +10,11 @@ from consumer.files.json_text import json_text
 from consumer.offline.destinations import Format
 from consumer.offline.history import CaseHistory, Group, History, Run, TermHistory
 from consumer.offline.pages.comparison_content import RESPECTS, differing_settings
+from consumer.offline.pages.document import Table
 from consumer.offline.pages.html_parts import page
 from consumer.offline.pages.markdown_parts import literal, mark, table
 from consumer.offline.pages.numbers import BRACKETS, pass_rate, percent, score
-from consumer.offline.pages.report_content import Table, confidentiality
+from consumer.offline.pages.report_content import CONFIDENTIAL
 from consumer.offline.stored_report import LISTED, Listed
 from consumer.text import count_of, named, printable, quoted
 from safe_core import LABELS, Label
@@ -265,7 +266,7 @@ def _indented(text: str, indent: int) -> Iterator[str]:
 def _blocks(history: History) -> Iterator[str]:
     yield f"{mark('history')}\n# {headline(history)}\n"
     yield from (table(runs(history)), table(groups(history)))
-    yield f"{LEGEND}. {BRACKETS} {confidentiality('page')}\n"
+    yield f"{LEGEND}. {BRACKETS} {CONFIDENTIAL}\n"
     numbers = [str(number) for number in range(1, len(history.runs) + 1)]
     rows = [
         (case.test_id, *(cell(case, number).replace("*", r"\*") for number in range(len(history.runs))))

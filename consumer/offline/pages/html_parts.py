@@ -16,6 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from consumer.offline.pages import report_content
+from consumer.offline.pages.document import Document, Name, Sentence
 from consumer.offline.pages.numbers import BRACKETS, pass_rate, percent, score
 from consumer.text import count_of, printable
 from safe_core import LABELS
@@ -26,6 +27,11 @@ def page(name: str, kind: str | None, styles: Sequence[str], script: str | None 
     code = _ours("" if script is None else _block(script))
     style = _ours("".join(map(_block, styles)))
     return _template(name).render(kind=kind, policy=_ours(_policy(style, code)), style=style, script=code, **shown)
+
+
+def html(document: Document) -> str:
+    """Lay out a document as a page that loads nothing, and opens from disk."""
+    return page("document.html.j2", document.kind, ["report.css"], document=document, plain=printable)
 
 
 def served_policy(styles: Sequence[str], script: str) -> str:
@@ -63,9 +69,13 @@ def _shown(value: object) -> object:
     return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def _written(sentence: report_content.Sentence) -> Markup:
-    text = Markup('<span class="text">{}</span>')
-    return _ours(sentence.template).format(*(text.format(printable(each)) for each in sentence.texts))
+def _written(sentence: Sentence) -> Markup:
+    return _ours(sentence.template).format(*map(_span, sentence.texts))
+
+
+def _span(text: str) -> Markup:
+    name = "id text" if isinstance(text, Name) else "text"
+    return Markup('<span class="{}">{}</span>').format(name, printable(text))
 
 
 def slug(test_id: str) -> str:

@@ -1,4 +1,4 @@
-"""What the Markdown pages are made of: code spans, tables, and sections of which parts are left out to fit a limit.
+"""What the Markdown pages are made of: code spans, tables, and blocks of which parts are left out to fit a limit.
 
 A text from outside is put into a code span, in which neither Markdown nor GitHub looks for anything. Elsewhere GitHub
 finds mentions, issues, addresses, formulas and emoji in the finished page, whatever was escaped.
@@ -6,12 +6,12 @@ finds mentions, issues, addresses, formulas and emoji in the finished page, what
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from typing import Final, NamedTuple
 
-from consumer.offline.pages.report_content import Table
+from consumer.offline.pages.document import Document, Item, Section, Sentence, Table
+from consumer.offline.pages.report_content import CONFIDENTIAL
 from consumer.text import printable
 
 
@@ -61,64 +61,61 @@ def mark(kind: str) -> str:
 
 
 class Part(NamedTuple):
-    """A line or more of a section; one that is `below` says nothing without the part before it.
+    """A line or more of a block; one that is `below` says nothing without the part before it.
 
-    `kind` is of an Enum whose values say what is left out; parts of its first members are kept longest.
+    `kind` says what is left out, with a {} for how many.
     """
 
-    kind: Enum
+    kind: str
     text: str
     below: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
-    """Parts under a heading; a section without parts is left out."""
+class Block:
+    """Parts under a heading; a block without parts is left out."""
 
     opening: str
     parts: Sequence[Part]
     closing: str = ""
 
     def text(self, kept: Collection[int]) -> str:
-        """Give the section with the parts of these numbers."""
+        """Give the block with the parts of these numbers."""
         texts = [part.text for number, part in enumerate(self.parts) if number in kept]
         return self.opening + "".join(texts) + self.closing if texts else ""
 
 
-def fitted(top: str, sections: Sequence[Section], max_bytes: int | None = None) -> str:
+def fitted(top: str, blocks: Sequence[Block], kinds: Iterable[str] = (), max_bytes: int | None = None) -> str:
     """Give the page, or if it takes more than `max_bytes` of UTF-8, the top and the parts for which there is room.
 
-    Parts of the first kinds are kept longest. Below the top, the page says how many are left out.
+    Parts of the first `kinds` are kept longest. Below the top, the page says how many are left out.
     """
-    page = top + "".join(section.text(range(len(section.parts))) for section in sections)
+    page = top + "".join(block.text(range(len(block.parts))) for block in blocks)
     if max_bytes is None or _size(page) <= max_bytes:
         return page
-    total = Counter(part.kind for section in sections for part in section.parts)
-    room = max_bytes - _size(top + _counted(total, total))
-    kept: list[set[int]] = [set() for _ in sections]
-    missing: Counter[Enum] = Counter()
+    ranks = {kind: rank for rank, kind in enumerate(kinds)}
+    total = Counter(part.kind for block in blocks for part in block.parts)
+    room = max_bytes - _size(top + _counted(total, total, ranks))
+    kept: list[set[int]] = [set() for _ in blocks]
+    missing: Counter[str] = Counter()
     placed = [
-        (section, stays, number, part)
-        for section, stays in zip(sections, kept, strict=True)
-        for number, part in enumerate(section.parts)
+        (block, stays, number, part)
+        for block, stays in zip(blocks, kept, strict=True)
+        for number, part in enumerate(block.parts)
     ]
-    for section, stays, number, part in sorted(placed, key=lambda each: _rank(each[3].kind)):
-        size = _size(part.text if stays else section.opening + part.text + section.closing)
+    for block, stays, number, part in sorted(placed, key=lambda each: ranks[each[3].kind]):
+        size = _size(part.text if stays else block.opening + part.text + block.closing)
         if size <= room and (number - 1 in stays or not part.below):
             stays.add(number)
             room -= size
         else:
             missing[part.kind] += 1
-    return top + _counted(missing, total) + "".join(map(Section.text, sections, kept))
+    return top + _counted(missing, total, ranks) + "".join(map(Block.text, blocks, kept))
 
 
-def _rank(kind: Enum) -> int:
-    return list(type(kind)).index(kind)
-
-
-def _counted(missing: Counter[Enum], total: Counter[Enum]) -> str:
-    kinds = sorted(missing, key=_rank)
-    return left_out(str(kind.value).format(f"{missing[kind]} of {total[kind]}") for kind in kinds)
+def _counted(missing: Counter[str], total: Counter[str], ranks: Mapping[str, int]) -> str:
+    kinds = sorted(missing, key=ranks.__getitem__)
+    return left_out(kind.format(f"{missing[kind]} of {total[kind]}") for kind in kinds)
 
 
 def left_out(things: Iterable[str]) -> str:
@@ -128,3 +125,85 @@ def left_out(things: Iterable[str]) -> str:
 
 def _size(text: str) -> int:
     return len(text.encode())
+
+
+# --- a document -------------------------------------------------------------------------------------------------------
+
+
+def markdown(document: Document, max_bytes: int | None = None) -> str:
+    """Lay out a document; if it takes more than `max_bytes` of UTF-8, parts of its sections are left out.
+
+    Those of folded sections go first, then the further rows of long tables, then those of the last sections.
+    """
+    kinds: dict[str, tuple[int, int]] = {}
+    for place, section in enumerate(document.sections):
+        rank = 2 * (place if section.rank is None else section.rank)
+        kinds |= {f"{{}} {section.left_out}": (2 * section.is_folded, rank), _terms(section): (0, rank + 3)}
+        kinds[_further(section)] = 1, rank
+    ordered = sorted(kinds, key=lambda kind: kinds[kind])
+    return fitted(markdown_top(document), [*map(_block, document.sections)], ordered, max_bytes)
+
+
+def _terms(section: Section) -> str:
+    return f"the terms of {{}} {section.left_out}"
+
+
+def _further(section: Section) -> str:
+    return f"{{}} further {section.left_out}"
+
+
+_MOST_ROWS: Final = 100
+"""From this number on, the rows of a table are of less interest than cases."""
+
+
+def markdown_top(document: Document) -> str:
+    """Give what is never left out."""
+    return "\n".join(_top(document))
+
+
+def _top(document: Document) -> Iterator[str]:
+    yield f"{mark(document.kind)}\n# {document.title.written(literal)}\n"
+    yield f"{markdown_headline(document)}\n"
+    if document.decision is not None:
+        yield f"Gate: {literal(document.decision)}\n"
+    if warned := [f"- **Attention**: {each.written(literal)}\n" for each in document.warnings]:
+        yield "".join(warned)
+    if facts := [f"- {each.written(literal)}\n" for each in document.facts]:
+        yield "".join(facts)
+    yield from filter(None, map(table, document.tables))
+    yield f"{' '.join((*document.notes, CONFIDENTIAL))}\n"
+
+
+def markdown_headline(document: Document) -> str:
+    """Give the first words."""
+    return f"**{document.headline}**{f': {document.summary}' if document.summary else ''}"
+
+
+def _block(section: Section) -> Block:
+    heading, first = section.heading.written(literal), next(iter(section.parts), None)
+    head = table_head(*first.headings, texts=first.texts) if isinstance(first, Table) else ""
+    parts = [part for number, each in enumerate(section.parts) for part in _parts(section, each, number)]
+    if section.is_folded:
+        return Block(f"\n<details>\n<summary>{heading}</summary>\n\n{head}", parts, "\n</details>\n")
+    return Block(f"\n## {heading}\n\n{head}", parts)
+
+
+def _parts(section: Section, part: Item | Sentence | Table, place: int) -> Iterator[Part]:
+    kind, above = f"{{}} {section.left_out}", "\n" if place else ""
+    if isinstance(part, Table):
+        kinds = (kind if number < _MOST_ROWS else _further(section) for number in range(len(part.rows)))
+        yield from map(Part, kinds, table_rows(part))
+    elif isinstance(part, Sentence):
+        below = "" if place == len(section.parts) - 1 else "\n"
+        yield Part(kind, f"{above}{part.written(literal)}\n{below}")
+    else:
+        yield Part(kind, f"- {_line(part)}\n")
+        if part.below:
+            lines = ((each.what, ", ".join(text.written(literal) for text in each.texts)) for each in part.below)
+            yield Part(_terms(section), "".join(f"  - {what}: {texts}\n" for what, texts in lines), below=True)
+
+
+def _line(item: Item) -> str:
+    word = f"**{item.word}** " if item.word else ""
+    labels = f"{' → '.join(item.labels)}: " if item.labels else ""
+    return word + labels + item.line.written(literal)

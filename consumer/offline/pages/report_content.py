@@ -6,10 +6,11 @@ they are: each page escapes them in its own way, so a table says which of its co
 
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
 from consumer.offline.answers import wordings
+from consumer.offline.pages.document import Sentence, Table
 from consumer.offline.pages.miss_wording import (
     KIND_ADVICE,
     KIND_LABELS,
@@ -17,10 +18,10 @@ from consumer.offline.pages.miss_wording import (
     misses_in_words,
     remark_on,
 )
-from consumer.offline.pages.numbers import mean_score, ranged, rate_of, score
+from consumer.offline.pages.numbers import mean_score, percent, ranged, rate_of, score
 from consumer.offline.scored_run import CaseLine, Explanation, Judged, Outcome, ScoredRun
 from consumer.text import count_of
-from safe_core import CRITERIA, DEFAULT_POLICY, Criterion, Label, Policy
+from safe_core import CRITERIA, DEFAULT_POLICY, LABELS, Criterion, Label, Policy
 from safe_core.ceiling import Ceiling
 from safe_core.diagnosis import DoubtfulHit, Kind
 from safe_core.lenient_scores import Recall
@@ -35,16 +36,6 @@ CRITERION_NAMES: Final[Mapping[Criterion, str]] = {
 # --- tables -----------------------------------------------------------------------------------------------------------
 
 
-class Table(NamedTuple):
-    """Rows of cells below headings: the first `texts` columns hold texts, the others numbers."""
-
-    caption: str
-    headings: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    texts: int
-    from_outside: Collection[int] = ()
-
-
 def criteria(report: Mapping[str, Any]) -> Table:
     """The mean and the pass rate of each criterion, beside the bounds that judge it; last, the mean composite."""
     means, thresholds = report["mean_scores"], report["configuration"]["thresholds"]
@@ -55,6 +46,14 @@ def criteria(report: Mapping[str, Any]) -> Table:
         rows.append((name, mean_score(means[criterion], review, pass_), rate, str(review), str(pass_)))
     rows.append(("composite", score(means["composite"]), "", "", ""))
     return Table("Criteria", ("Criterion", "Mean", "Pass rate", "Fails below", "Passes from"), rows, texts=1)
+
+
+def totals(report: Mapping[str, Any]) -> Table:
+    """How many cases there are, and how many of each label."""
+    summary, total = report["summary"], report["summary"]["total_cases"]
+    counts = [summary[label.lower()] for label in LABELS]
+    row = (str(total), *(f"{count} ({percent(count / total)})" for count in counts))
+    return Table("Cases", ("Cases", *LABELS), [row], texts=0)
 
 
 def lenient(report: Mapping[str, Any]) -> Table:
@@ -149,17 +148,6 @@ _NAMED: Final = 10
 
 
 # --- sentences --------------------------------------------------------------------------------------------------------
-
-
-class Sentence(NamedTuple):
-    """A sentence with a {} for each text from outside."""
-
-    template: str
-    texts: tuple[str, ...] = ()
-
-    def written(self, escaped: Callable[[str], str]) -> str:
-        """Give the sentence with its texts as a page escapes them."""
-        return self.template.format(*map(escaped, self.texts))
 
 
 def a_few(texts: Sequence[str], most: int) -> str:
@@ -352,9 +340,8 @@ _VERBS: Final[Mapping[Label, tuple[str, str]]] = {
 }
 
 
-def confidentiality(page: str) -> str:
-    """Say how confidential a page is, which is named as "report" or "page"."""
-    return f"Terms often quote the patient's narrative: treat this {page} as confidentially as the test cases."
+CONFIDENTIAL: Final = "Terms often quote the patient's narrative: treat this page as confidentially as the test cases."
+"""Said once on each page."""
 
 
 # --- a case -----------------------------------------------------------------------------------------------------------
@@ -401,23 +388,16 @@ def lenient_of(case: CaseLine, criterion: Criterion) -> str:
     return f"lenient {score(recall.lenient)}, coverage {score(recall.coverage / 1000)}"
 
 
-class Term(NamedTuple):
-    """A term of a case, and for a missing one why it was missed, where the run was explained."""
-
-    text: str
-    remark: str | None = None
-
-    def written(self, escaped: Callable[[str], str]) -> str:
-        """Give the term as a page escapes it, and behind it the remark."""
-        return escaped(self.text) + (f" ({self.remark})" if self.remark else "")
-
-
 class Terms(NamedTuple):
-    """The terms of a criterion that were found, missing, or used though forbidden."""
+    """The terms of a criterion that were found, missing, or used though forbidden; behind each what is said of it."""
 
     criterion: Criterion
     how: Outcome
-    terms: Sequence[Term]
+    terms: Sequence[Sentence]
+
+
+def _term(text: str, remark: str | None = None) -> Sentence:
+    return Sentence(f"{{}} ({remark})" if remark else "{}", (text,))
 
 
 def terms_of(case: CaseLine, explanation: Explanation | None = None) -> list[Terms]:
@@ -429,7 +409,7 @@ def terms_of(case: CaseLine, explanation: Explanation | None = None) -> list[Ter
             how,
             _missing(terms, criterion, explanation)
             if how == "missing"
-            else [Term(term, doubts.get((criterion, term))) for term in terms],
+            else [_term(term, doubts.get((criterion, term))) for term in terms],
         )
         for criterion, how, terms in case.outcomes
         if terms
@@ -441,8 +421,8 @@ def lost_terms(case: CaseLine, explanation: Explanation | None = None) -> list[T
     return [each for each in terms_of(case, explanation) if each.how != "found"]
 
 
-def _missing(terms: Iterable[str], criterion: Criterion, explanation: Explanation | None) -> list[Term]:
+def _missing(terms: Iterable[str], criterion: Criterion, explanation: Explanation | None) -> list[Sentence]:
     if explanation is None or not explanation.diagnosis.misses:  # of a failed generation, none is explained
-        return [*map(Term, terms)]
+        return [*map(_term, terms)]
     misses = (miss for miss in explanation.diagnosis.misses if miss.criterion == criterion)
-    return [Term(term, remark_on(miss)) for term, miss in zip(terms, misses, strict=True)]
+    return [_term(term, remark_on(miss)) for term, miss in zip(terms, misses, strict=True)]

@@ -1,19 +1,14 @@
 """What `safe triage` prints: the steps first, then what to ask for in the prompt, then each proposal."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Final
 
-from consumer.files.json_text import json_text
 from consumer.files.unused_outputs import without_output
-from consumer.offline.destinations import Format
-from consumer.offline.pages.console_layout import columns
-from consumer.offline.pages.html_parts import page
-from consumer.offline.pages.markdown_parts import literal, mark, table
+from consumer.offline.pages.document import Document, Item, Name, Section, Sentence, Table, Texts
+from consumer.offline.pages.formats import formats
 from consumer.offline.pages.quotes import place_of
-from consumer.offline.pages.report_content import Table, confidentiality
 from consumer.offline.triage import Priced, Triage
-from consumer.text import count_of, printable, quoted
+from consumer.text import count_of
 from safe_core import LABELS
 from safe_core.diagnosis import VERDICTS, Verdict
 
@@ -40,9 +35,6 @@ NOT_REPLACED: Final = (
 )
 NOT_JUDGED: Final = "What an output says besides the terms of its test case is not judged."
 BESIDE: Final = "These outputs have {}, of which no proposal speaks: see safe explain --all."
-
-
-# --- content ----------------------------------------------------------------------------------------------------------
 
 
 def headline(triage: Triage) -> str:
@@ -99,27 +91,19 @@ def causes(triage: Triage) -> Table:
     return Table("What to ask for in the prompt", ("Instruction", "Cases gained", "Proposals"), rows, texts=1)
 
 
-class Group(NamedTuple):
-    """Proposals of one change; the change is empty where each proposal has words of its own to put in."""
-
-    change: str
-    proposals: Sequence[Priced]
-
-
-class Pile(NamedTuple):
-    """The proposals of those who must act, by change."""
-
-    heading: str
-    groups: Sequence[Group]
-
-    @property
-    def title(self) -> str:
-        """Give the heading with the number of proposals."""
-        return f"{self.heading} ({sum(len(group.proposals) for group in self.groups)})"
+def page(triage: Triage) -> Document:
+    """Give the steps first, then what to ask for in the prompt, then each proposal by who must act."""
+    return Document(
+        "triage",
+        Sentence("SAFE v0: what to change first"),
+        headline(triage),
+        tables=[steps(triage), causes(triage)],
+        notes=remarks(triage),
+        sections=[*_piles(triage)],
+    )
 
 
-def piles(triage: Triage) -> Iterator[Pile]:
-    """Give the proposals by who must act; none for what is not there."""
+def _piles(triage: Triage) -> Iterator[Section]:
     for verdict in VERDICTS:
         pile = triage.of(verdict)
         used = [each for each in pile if each.proposal.criterion == "AH"]
@@ -127,113 +111,44 @@ def piles(triage: Triage) -> Iterator[Pile]:
         lacking = [each for each in pile if each not in used and each not in wrong and not _is_by_hand(each)]
         by_hand = [each for each in pile if each not in wrong and _is_by_hand(each)]
         for heading, some in ((_PILES[verdict], lacking), (_BY_HAND, by_hand), (_WRONG, wrong), (_USED, used)):
-            if some:
-                yield Pile(heading, _by_change(some))
+            yield Section(Sentence(f"{heading} ({len(some)})"), [*_by_change(some, include_text=triage.include_text)])
 
 
 def _is_by_hand(each: Priced) -> bool:
     return each.proposal.verdict == "term" and not each.proposal.replacement
 
 
-def _by_change(pile: Iterable[Priced]) -> list[Group]:
-    by_change: dict[str, list[Priced]] = {}
+def _by_change(pile: Iterable[Priced], *, include_text: bool) -> Iterator[Sentence | Item]:
+    """Give proposals below the change that they share; first those of which each has words of its own to put in."""
+    by_change: dict[str, list[Priced]] = {"": []}
     for each in pile:
         by_change.setdefault("" if each.proposal.replacement else each.proposal.change, []).append(each)
-    return [Group(change, proposals) for change, proposals in by_change.items()]
+    for change, proposals in by_change.items():
+        if change:
+            yield Sentence("{}", (Name(change),))
+        yield from (_item(each, include_text=include_text) for each in proposals)
 
 
-def compared(each: Priced, *, include_text: bool) -> str:
+def _item(each: Priced, *, include_text: bool) -> Item:
+    proposal, line = each.proposal, each.case.line
+    raises = "raises the label" if each.gains_alone else "raises the label, together with others of this case"
+    worth = f" ({raises})" if each.gains_alone or each.gains_in_order else ""
+    below = [
+        Texts.of("instead", proposal.replacement),
+        Texts.of("output", _compared(each, include_text=include_text)),
+        Texts.of("decided", [Name(each.decided)] if each.decided else []),
+        Texts.of("opinion", [] if each.opinion is None else [Name(each.opinion.words)]),
+    ]
+    said = Sentence(f"{{}} {proposal.criterion} {{}}{worth}", (Name(line.test_id), proposal.term))
+    return Item(said, [line.label], below=[each for each in below if each.texts])
+
+
+def _compared(each: Priced, *, include_text: bool) -> list[str]:
     """Give what a person must compare with the term: words of the output, or their place; nothing if not asked to."""
     passage = each.proposal.contradicted_by or each.proposal.passage
     if passage is None or not (each.proposal.verdict in _COMPARED or _is_by_hand(each)):
-        return ""
-    return f"output: {quoted(each.case.words_at(passage)) if include_text else place_of(passage)}"
+        return []
+    return [each.case.words_at(passage) if include_text else Name(place_of(passage))]
 
 
-def gain(each: Priced) -> str:
-    """Say whether a proposal raises a label, what people decided about it, and what a model thinks."""
-    raised = "raises the label" if each.gains_alone else "raises the label, together with others of this case"
-    gains = each.gains_alone or each.gains_in_order
-    opinion = "" if each.opinion is None else f"opinion: {each.opinion.words}"
-    return "; ".join(filter(None, (raised if gains else "", each.decided, opinion)))
-
-
-# --- the console ------------------------------------------------------------------------------------------------------
-
-
-def console_lines(triage: Triage) -> Iterator[str]:
-    """Give the lines for a console."""
-    yield headline(triage)
-    for found in (steps(triage), causes(triage)):
-        if found.rows:
-            yield ""
-            yield from columns([found.headings, *found.rows])
-    yield ""
-    yield from remarks(triage)
-    for pile in piles(triage):
-        yield ""
-        yield pile.title
-        for change, proposals in pile.groups:
-            if change:
-                yield f"  {change}"
-            indent = "    " if change else "  "
-            yield from (f"{indent}{line}" for each in proposals for line in _lines(each, triage))
-
-
-def _lines(each: Priced, triage: Triage) -> Iterator[str]:
-    worth = f"  ({gain(each)})" if gain(each) else ""
-    case = f"{printable(each.case.line.test_id)}  {each.case.line.label}"
-    yield f"{case}  {each.proposal.criterion}  {quoted(each.proposal.term)}{worth}"
-    for phrase in each.proposal.replacement:
-        yield f"    -> {quoted(phrase)}"
-    if words := compared(each, include_text=triage.include_text):
-        yield f"    {words}"
-
-
-# --- files ------------------------------------------------------------------------------------------------------------
-
-
-def _blocks(triage: Triage) -> Iterator[str]:
-    yield f"{mark('triage')}\n# SAFE v0: what to change first\n"
-    yield f"**{headline(triage)}**\n"
-    yield from (table(each) for each in (steps(triage), causes(triage)) if each.rows)
-    yield f"{' '.join(remarks(triage))} {confidentiality('page')}\n"
-    for pile in piles(triage):
-        yield f"## {pile.title}\n"
-        for change, proposals in pile.groups:
-            if change:
-                yield f"{change}\n"
-            yield "".join(_item(each, compared(each, include_text=triage.include_text)) for each in proposals)
-
-
-def _item(each: Priced, words: str) -> str:
-    proposal, worth = each.proposal, gain(each)
-    phrases = ", ".join(map(literal, proposal.replacement))
-    instead = f" → {phrases}" if phrases else ""
-    output = f"; {literal(words)}" if words else ""
-    more = f" ({worth})" if worth else ""
-    return f"- {literal(each.case.line.test_id)} {proposal.criterion} {literal(proposal.term)}{instead}{output}{more}\n"
-
-
-def triage_html(triage: Triage) -> str:
-    """Give the HTML page."""
-    return page(
-        "triage.html.j2",
-        "triage",
-        ["report.css"],
-        headline=headline(triage),
-        tables=[steps(triage), causes(triage)],
-        remarks=" ".join(remarks(triage)),
-        piles=[*piles(triage)],
-        gain=gain,
-        compared=partial(compared, include_text=triage.include_text),
-    )
-
-
-RENDERED: Final[Mapping[Format, Callable[[Triage], str]]] = {
-    "console": lambda triage: "".join(f"{line}\n" for line in console_lines(triage)),
-    "json": lambda triage: json_text(triage.document()),
-    "markdown": lambda triage: "\n".join(_blocks(triage)),
-    "html": triage_html,
-}
-"""Each format, and what makes it."""
+RENDERED: Final = formats(page, Triage.document)
