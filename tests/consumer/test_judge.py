@@ -790,24 +790,19 @@ def test_the_commands_of_the_page_do_what_is_said(endpoint: ModelEndpoint) -> No
 
 def test_without_the_extra_only_judge_says_what_to_install(endpoint: ModelEndpoint) -> None:
     program = """
-import sys
+import json, sys
 class NotInstalled:
     def find_spec(self, name, path=None, target=None):
         if name.split(".")[0] == "openai":
             raise ModuleNotFoundError("No module named 'openai'", name="openai")
 sys.meta_path.insert(0, NotInstalled())
 from consumer.cli.main import main
-sys.exit(main(sys.argv[1:]))
+sys.exit(repr([main([*words, "-i", "run.json", "-t", "cases"]) for words in json.loads(sys.argv[1])]))
 """
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-
-    def run(*words: str) -> "subprocess.CompletedProcess[str]":
-        command = [sys.executable, "-c", program, *words, "-i", "run.json", "-t", "cases"]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
-
     asked = ["judge", "--model", "m", "--base-url", endpoint.url]
-    assert run("explain", "--all").returncode == 0
-    assert run(*asked, "--dry-run").returncode == 0
-    done = run(*asked, "--send-texts-to", "127.0.0.1")
-    assert done.returncode == 3
+    commands = json.dumps([["explain", "--all"], [*asked, "--dry-run"], [*asked, "--send-texts-to", "127.0.0.1"]])
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    words = [sys.executable, "-c", program, commands]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stderr.splitlines()[-1] == "[0, 0, 3]"
     assert "safe judge needs the client of the model's endpoint" in done.stderr

@@ -68,7 +68,7 @@ def test_an_answer_takes_as_long_as_the_text_is(unit: str) -> None:
         (("not palpable",), "not " * 10_000, "no palpable " * 5_000),
         (("a" * 90 + "b",) * 100, "a" * 200_000, None),  # found but for the last letter
         (tuple(f"hand and pain {number}" for number in range(50)), "hand pain " * 2_000, "hand pain. " * 2_000),
-        ((" and ".join(f"{n} mg x{n}" for n in range(12)),) * 3, "5 mg x5 and " * 500, None),
+        ((" and ".join(f"{n} mg x{n}" for n in range(12)),), "5 mg x5 and " * 200, None),
         (("a  b c",), " " * 200_000 + "a b c", " " * 200_000),
     ],
 )

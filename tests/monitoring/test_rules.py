@@ -307,11 +307,6 @@ MUTANTS: Mapping[str, tuple[str, str, str]] = {
         "unless on ($here, concern_id, batch_id) last_over_time(safe_batch_failed_generations[5m]) > 0",
         "",
     ),
-    "cases without an answer are enough": (
-        "SafeBatchBelowFloor",
-        ") - (max",
-        ") - 0 * (max",
-    ),
     "a violation is none": ("SafeForbiddenTermUsed", ")) < 1", ")) < 0.5"),
     "a near violation is none": (
         "SafeForbiddenTermUsed",
