@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from consumer.errors import ConfigurationError
 from consumer.files.outputs import OnDuplicate, open_all
-from consumer.files.selection import selections
+from consumer.files.selection import one_selection
 from consumer.offline import stored_report
 from consumer.offline.scoring import moment, score_files
 from consumer.settings import surroundings
@@ -143,10 +143,7 @@ def score_run(
     `concern` may be left out where all test cases are of one. Raises ConfigurationError for what cannot be used.
     """
     with TemporaryDirectory() as scratch:
-        selection, *others = selections(_folder(cases, Path(scratch)), batch, concern)
-        if others:
-            named = ", ".join(each.concern_id for each in (selection, *others))
-            raise ConfigurationError(f"the test cases are of several concerns: {named}; score one of them: concern=…")
+        selection = one_selection(_folder(cases, Path(scratch)), batch, concern)
         run, remarks = score_files(
             selection,
             open_all(_files(outputs, Path(scratch))),

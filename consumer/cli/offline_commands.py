@@ -83,6 +83,36 @@ def score_(
     return score_command(loaded.settings, loaded.policy, request)
 
 
+@app.command(cls=options.Once, short_help="Score again whenever outputs or test cases change.")
+def watch(
+    *,
+    outputs: options.Outputs,
+    test_dir: options.TestDir = None,
+    concern: options.AnyConcern = None,
+    batch: options.Batch = "*",
+    on_duplicate: options.OnDuplicateOption = None,
+    strict_ah: options.StrictAH = False,
+    config_file: options.ConfigFile = None,
+) -> int:
+    """Score outputs again whenever they or the test cases change, until Ctrl-C.
+
+    Each run is shown with what changed against the last run and, if that is another one, against the best run so far:
+    the one with the highest pass rate and, of equal ones, the highest mean composite. A file that is being written is
+    read again once it is complete. Nothing is written, and no text of an output is shown. --concern is needed if the
+    test cases are of several concerns.
+
+    Example:
+
+    \b
+      safe watch -i run.json -t ./test-cases
+    """
+    from consumer.offline.watch import WatchRequest, watch_command
+
+    loaded = load(config=config_file, ah_strict=strict_ah or None)
+    request = WatchRequest(outputs, test_folder(test_dir, loaded), concern, batch, on_duplicate)
+    return watch_command(loaded.policy, request)
+
+
 @app.command(cls=options.Once, short_help="Check whether a report is good enough.")
 def gate(
     *,

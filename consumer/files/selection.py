@@ -136,6 +136,18 @@ def selections(test_dir: Path, pattern: str, concern: str | None) -> list[Select
     return [_of_concern(test_dir, concern, batches)] if concern is not None else select_each_concern(test_dir, batches)
 
 
+def one_selection(test_dir: Path, pattern: str, concern: str | None) -> Selection:
+    """Select by `--batch` and `--concern`, which may be left out where all test cases are of one.
+
+    Raises ConfigurationError.
+    """
+    selection, *others = selections(test_dir, pattern, concern)
+    if others:
+        listed = named([each.concern_id for each in (selection, *others)])
+        raise ConfigurationError(f"the test cases are of several concerns: {listed}; score one of them")
+    return selection
+
+
 def select_each_concern(test_dir: Path, chosen: Batches, *, only: str | None = None) -> list[Selection]:
     """Select every test case once, or one of them, concern by concern.
 

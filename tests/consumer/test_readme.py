@@ -69,6 +69,7 @@ ELSEWHERE = {
     "docs/tutorials/kafka.md": ("tests/broker/test_tutorial.py", "needs a broker"),
     "docs/how-to/subscribe.md": ("tests/broker/test_downstream_examples.py", "needs a broker"),
     "docs/how-to/python.md": ("tests/api/test_python_api.py", "needs an environment of its own"),
+    "docs/how-to/watch.md": ("tests/consumer/test_watch.py", "runs until Ctrl-C"),
     "docs/how-to/results.md": ("tests/broker/test_results.py", "needs a broker"),
     "docs/how-to/dead-letters.md": ("tests/broker/test_dead_letters.py", "needs a broker"),
     "docs/how-to/install.md": ("tests/charts/test_documentation.py", "needs a registry and a cluster"),
