@@ -371,6 +371,7 @@ def test_no_text_is_in_a_log_an_error_or_the_name_of_a_reply(
     endpoint: ModelEndpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_LOG", "debug")
+    monkeypatch.setenv("SAFE_V0_LOG_LEVEL", "debug")  # with which errors have their tracebacks
     endpoint.script = lambda _: Said(body=json.dumps({"error": {"message": NARRATIVE}}).encode(), status=400)
     words = [sys.executable, "-m", "safe_scorer", "judge", "-i", "run.json", "-t", "cases", "--model", "m"]
     words += ["--base-url", endpoint.url, "--send-texts-to", "127.0.0.1", "--cache", "kept"]

@@ -81,6 +81,7 @@ def test_it_can_write_nowhere(image: Image) -> None:
         (("safe", "--version"), f"safe {__version__}\n"),
         (("safe", "config", "show", "--format", "json"), '"0.0.0.0:9464"'),
         (("safe", "config", "schema"), '"title": "safe.config.json"'),
+        (("safe", "config", "alerts", "--settings"), "record: safe:quality_watch"),
     ],
 )
 def test_its_commands_work(image: Image, command: tuple[str, ...], said: str) -> None:
