@@ -482,6 +482,8 @@ def history_(
     ] = False,
     format_: options.ComparisonFormatOption = None,
     output: options.HistoryFiles = None,
+    outputs: options.HistoryOutputs = None,
+    include_text: options.HistoryIncludesText = False,
     force: options.Force = False,
 ) -> int:
     """Follow test cases over many runs: their labels, and which never passed, which vary, and which stopped passing.
@@ -490,15 +492,23 @@ def history_(
     each group, the command shows the share of cases that pass in every run (pass^k) and in at least one run (pass@k),
     and the cases that change. It exits with 0, or 3 if a report cannot be used.
 
+    With --output FOLDER, a page for many runs is written: open its index.html in a browser, also from a disk. It
+    filters and searches the cases, and shows two runs side by side.
+
     Examples:
 
     \b
       safe history reports/
+      safe history reports/ -o runs
+      safe history reports/ -o runs --outputs ./outputs --include-text
       safe history reports/ --group "prompt 7=run_7_*" -o history.html
     """
-    from consumer.offline.report_commands import history_command
+    from consumer.offline.report_commands import HistoryRequest, history_command
 
-    return history_command(reports, groups or [], format_, output or [], as_given=as_given, force=force)
+    if include_text != bool(outputs):
+        raise ConfigurationError("to quote outputs, give both --include-text and their files with --outputs")
+    request = HistoryRequest(reports, groups or [], format_, output or [], outputs, as_given, force)
+    return history_command(request)
 
 
 @app.command(cls=options.Once, short_help="Recompute a report from its inputs.")

@@ -304,7 +304,25 @@ def _files(what: str) -> object:
 
 
 ComparisonFiles = Annotated[list[str] | None, _files("comparison")]
-HistoryFiles = Annotated[list[str] | None, _files("history")]
+HistoryFiles = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="PATH",
+        help="Write the history as .json, .md, .html or .txt, or as a page into a folder (a name without a suffix); - "
+        "is stdout; can be repeated.",
+    ),
+]
+HistoryOutputs = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--outputs",
+        metavar="PATH",
+        help="With --include-text: the outputs that the reports were made from, as files or folders; can be repeated.",
+    ),
+]
+HistoryIncludesText = Annotated[bool, _include_text("; only with --output FOLDER and --outputs")]
 TriageFiles = Annotated[list[str] | None, _files("triage")]
 WriteCases = Annotated[
     Path | None,

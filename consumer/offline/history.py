@@ -8,12 +8,14 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
+from msgspec import Struct
+
 from consumer.dead_letter_reasons import Poison
 from consumer.errors import ConfigurationError
 from consumer.files.outputs import is_own_report, readable, unusable
 from consumer.offline.compare import Side, means_of, side_of, without
 from consumer.offline.pages.numbers import CONFIDENCE
-from consumer.offline.stored_report import LISTED, Listed, StoredResult, distinct_names, read_report
+from consumer.offline.stored_report import LISTED, Listed, StoredResult, distinct_names, part_of, read_report
 from consumer.text import named, natural_order, printable, visible
 from consumer.wire.times import milliseconds_of, rfc_3339
 from safe_core import Criterion, Label
@@ -28,13 +30,17 @@ _Required = tuple[Criterion, str]
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One report; `time` is its `generated_at` in milliseconds, 0 where it has none."""
+    """One report; `time` is its `generated_at` in milliseconds, 0 where it has none.
+
+    `inputs` are the SHA-256 of the files that it was made from, those of the outputs among them.
+    """
 
     path: Path
     name: str
     generated_at: str | None
     time: int
     side: Side
+    inputs: frozenset[str] = frozenset()
 
     @property
     def when(self) -> str:
@@ -120,7 +126,8 @@ class CaseHistory:
     """A test case over the runs: a label for each, None where a run has no answer to it.
 
     `mismatched` says of each run whether its output was made from another narrative, `found` how many of the required
-    terms were found, `listed` what is listed beside the scores, None where a run does not tell of it.
+    terms were found, `listed` what is listed beside the scores, None where a run does not tell of it. `results` are
+    what the reports hold of it, also where nothing answers it.
     """
 
     test_id: str
@@ -129,6 +136,7 @@ class CaseHistory:
     mismatched: list[bool]
     found: list[int | None]
     listed: Mapping[Listed, list[tuple[str, ...] | None]]
+    results: list[StoredResult | None]
     required: dict[_Required, list[bool | None]] = field(default_factory=dict)
 
     @property
@@ -146,7 +154,7 @@ class CaseHistory:
     def of(cls, test_id: str, runs: int) -> Self:
         """Begin with a case of which nothing is known in this many runs."""
         listed: dict[Listed, list[tuple[str, ...] | None]] = {what: [None] * runs for what in LISTED}
-        return cls(test_id, {}, [None] * runs, [False] * runs, [None] * runs, listed)
+        return cls(test_id, {}, [None] * runs, [False] * runs, [None] * runs, listed, [None] * runs)
 
     def newly_listed(self, what: Listed) -> list[tuple[int, tuple[str, ...]]]:
         """Give the numbers of the runs that list what the run before did not, and what that is."""
@@ -194,6 +202,7 @@ class CaseHistory:
 
     def note(self, number: int, result: StoredResult, *, is_answered: bool) -> None:
         """Take in what a run says of it."""
+        self.results[number] = result
         if result.batch_id is not None:
             self.batch_ids[result.batch_id] = None
         for key, found in _required(result).items():
@@ -355,7 +364,16 @@ def _run(path: Path, name: str) -> Run:
         time = 0 if generated_at is None else milliseconds_of(generated_at)
     except Poison as error:
         raise ConfigurationError(f"{printable(name)}: {error.detail}") from error
-    return Run(path, name, generated_at, time, side_of(report, name))
+    inputs = part_of(report, _Inputs, name).inputs
+    return Run(path, name, generated_at, time, side_of(report, name), frozenset(each.sha256 for each in inputs))
+
+
+class _Input(Struct):
+    sha256: str
+
+
+class _Inputs(Struct):
+    inputs: tuple[_Input, ...] = ()
 
 
 def _cases(runs: Sequence[Run]) -> list[CaseHistory]:

@@ -1,10 +1,11 @@
 """`safe gate`, `compare`, `history` and `verify` from beginning to end: commands that begin with a report."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from consumer.errors import ConfigurationError
 from consumer.exit_codes import CODE_OF_GATE, EXIT_OK
 from consumer.files.outputs import called
 from consumer.files.unused_outputs import without_output
@@ -12,6 +13,7 @@ from consumer.offline.compare import Comparison, compare
 from consumer.offline.destinations import Format, give, on_stdout, one_format, print_written, write_files
 from consumer.offline.gate import ComparisonGate, Gate, check_borne_out
 from consumer.offline.history import history, report_files
+from consumer.offline.history_folder import check_folder, is_folder, write_folder
 from consumer.offline.pages import history as history_pages
 from consumer.offline.pages.comparison_content import RENDERED, headline, remarks, summary
 from consumer.offline.pages.report_content import own_rules
@@ -85,24 +87,44 @@ def verify_command(report: Path, test_dir: Path, outputs: Sequence[Path]) -> int
     return CODE_OF_GATE[not verification.differences]
 
 
-def history_command(
-    reports: Sequence[Path],
-    groups: Sequence[str],
-    format_: Format | None,
-    files: Sequence[str],
-    *,
-    as_given: bool,
-    force: bool,
-) -> int:
+@dataclass(frozen=True, slots=True)
+class HistoryRequest:
+    """What was asked of `safe history`; `outputs` are the files whose texts the page quotes, None without any."""
+
+    reports: Sequence[Path]
+    groups: Sequence[str]
+    format: Format | None
+    files: Sequence[str]
+    outputs: Sequence[Path] | None = None
+    as_given: bool = False
+    force: bool = False
+
+    def __post_init__(self) -> None:
+        if self.outputs is not None and not self.folders:
+            raise ConfigurationError("--include-text: only a folder quotes outputs: name one with --output FOLDER")
+
+    @property
+    def folders(self) -> list[Path]:
+        """Where the page is written as a folder."""
+        return [Path(each) for each in self.files if is_folder(each)]
+
+
+def history_command(request: HistoryRequest) -> int:
     """Show reports as the history of their cases, and give the exit code; raises ConfigurationError."""
-    read = report_files(reports)
-    asked = one_format(format_, files, history_pages.RENDERED, read.reports, force=force)
-    found = history(read.reports, groups, as_given=as_given)
+    read = report_files(request.reports)
+    files = [each for each in request.files if not is_folder(each)]
+    asked = one_format(request.format, files, history_pages.RENDERED, read.reports, force=request.force)
+    for folder in request.folders:
+        check_folder(folder, read.reports, force=request.force)
+    found = history(read.reports, request.groups, as_given=request.as_given)
     if read.others:
         are = "it is not a report" if len(read.others) == 1 else "they are not reports"
         print_message(
             f"{count_of(len(read.others), 'file')} skipped, because {are} of safe score: "
             f"{named(map(str, read.others), 20, _LONGEST_PATH)}"
         )
+    for folder in request.folders:
+        write_folder(found, folder, request.outputs)
+        print_message(f"wrote {folder / 'index.html'}, and a script for each run")
     give(asked, lambda each: history_pages.RENDERED[each](found), history_pages.headline(found))
     return EXIT_OK

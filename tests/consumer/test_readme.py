@@ -57,6 +57,7 @@ WALKS = {
             "report.md",
             "report.html",
             "history.html",
+            "runs/index.html",
             "comparison.md",
             "better-cases/stroke_1.json",
         ),

@@ -11,7 +11,8 @@ from consumer.offline.destinations import Format
 from consumer.offline.history import CaseHistory, Group, History, Run, TermHistory
 from consumer.offline.pages.comparison_content import RESPECTS, differing_settings
 from consumer.offline.pages.document import Table
-from consumer.offline.pages.html_parts import page
+from consumer.offline.pages.history_data import KINDS, index
+from consumer.offline.pages.html_parts import data_block, page, page_with_scripts
 from consumer.offline.pages.markdown_parts import literal, mark, table
 from consumer.offline.pages.numbers import BRACKETS, pass_rate, percent, score
 from consumer.offline.pages.report_content import CONFIDENTIAL
@@ -279,18 +280,25 @@ def _blocks(history: History) -> Iterator[str]:
             yield f"## {change.heading} ({len(change.lines)})\n\n" + "\n".join(items) + "\n"
 
 
-def history_html(history: History) -> str:
-    """Give the HTML page, with a heat map of the cases and the line of the pass rate; it loads nothing."""
-    return page(
+def history_html(history: History, *, has_scripts: bool = False, shows_text: bool = False) -> str:
+    """Give the HTML page: the line of the pass rate, the cases, and two runs side by side.
+
+    It loads nothing or, with `has_scripts`, what run_script() gives of each run, when a case is opened.
+    """
+    rendered = page_with_scripts if has_scripts else page
+    return rendered(
         "history.html.j2",
         "history",
         ["report.css", "history.css"],
+        "history.js",
         headline=headline(history),
         history=history,
         tables=[runs(history), groups(history)],
-        changes=[change for change in changes(history) if change.lines],
+        new_rules=[*_new_rules(history)],
         legend=LEGEND,
-        cell=cell,
+        kinds=KINDS,
+        shows_text=shows_text,
+        index=data_block(index(history) | {"scripts": has_scripts}),
     )
 
 

@@ -6,8 +6,9 @@ policy forbids every style and script but those that it names by their hashes.
 
 import base64
 import hashlib
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Final
@@ -24,9 +25,26 @@ from safe_core import LABELS
 
 def page(name: str, kind: str | None, styles: Sequence[str], script: str | None = None, **shown: object) -> str:
     """Give a page of a kind by which SAFE recognises its own pages; None for one that no file will hold."""
+    return _rendered(name, kind, styles, script, "", shown)
+
+
+def page_with_scripts(name: str, kind: str, styles: Sequence[str], script: str, **shown: object) -> str:
+    """Give a page that may load the scripts beside it: from its server or, if it was opened from a disk, from this."""
+    return _rendered(name, kind, styles, script, "'self' file: ", shown)
+
+
+def _rendered(
+    name: str, kind: str | None, styles: Sequence[str], script: str | None, more: str, shown: Mapping[str, object]
+) -> str:
     code = _ours("" if script is None else _block(script))
     style = _ours("".join(map(_block, styles)))
-    return _template(name).render(kind=kind, policy=_ours(_policy(style, code)), style=style, script=code, **shown)
+    policy = _policy(style, code).replace("script-src ", f"script-src {more}")
+    return _template(name).render(kind=kind, policy=_ours(policy), style=style, script=code, **shown)
+
+
+def data_block(data: object) -> Markup:
+    """Give data as JSON that neither ends the script that holds it nor begins a comment in it, whatever they are."""
+    return _ours(json.dumps(data, separators=(",", ":")).replace("<", "\\u003c"))
 
 
 def html(document: Document) -> str:
