@@ -485,6 +485,14 @@ def test_the_runbooks_have_a_section_for_each_alert_and_for_none_that_is_gone() 
     assert sorted(titles) == sorted(ALERTS)
 
 
+def test_each_section_says_what_to_do_and_how_it_ends() -> None:
+    _, *parts = re.split(r"^## (Safe\w+)$", RUNBOOKS.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    for name, text in zip(parts[::2], parts[1::2], strict=True):
+        section = text.partition("\n## ")[0]
+        assert re.search(r"^1\. ", section, re.MULTILINE), name
+        assert "**It ends**" in section, name
+
+
 def test_alertmanager_speaks_only_of_alerts_that_there_are() -> None:
     text = (CONFIG / "alertmanager.yml").read_text(encoding="utf-8")
     assert set(re.findall(r"Safe\w+", text)) <= ALERTS.keys()
