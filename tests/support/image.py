@@ -118,6 +118,10 @@ class _Store:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._containers: list[str] = []
+        # Layers that stand over each other, where the kernel can do that here; else each is a copy of all below it.
+        self._driver = "overlay"
+        if _run(self._command("info"), timeout_seconds=_BUILD_SECONDS).returncode != 0:
+            self._driver = "vfs"
 
     def build(self) -> Image:
         self._make_base()
@@ -159,9 +163,12 @@ class _Store:
         number, unit = listed["size"].split()
         return int(float(number) * {"KB": 1e3, "MB": 1e6, "GB": 1e9}[unit])
 
+    def _command(self, *arguments: str) -> list[str]:
+        places = [f"--{name}={self._folder / self._driver / name}" for name in ("root", "runroot")]
+        return ["buildah", *places, f"--storage-driver={self._driver}", *arguments]
+
     def _buildah(self, *arguments: str) -> str:
-        places = [f"--root={self._folder / 'root'}", f"--runroot={self._folder / 'run'}", "--storage-driver=vfs"]
-        said = _run(["buildah", *places, *arguments], timeout_seconds=_BUILD_SECONDS)
+        said = _run(self._command(*arguments), timeout_seconds=_BUILD_SECONDS)
         assert said.returncode == 0, f"buildah {arguments[0]}: {(said.stdout + said.stderr)[-4000:]}"
         return said.stdout
 
