@@ -1,8 +1,8 @@
 """The alert rules that Grafana itself evaluates: their form, and in promtool the alerts that come of them.
 
 No Grafana runs here. Their fields are those of its provisioning of files: AlertRuleV1 in rules_types.go of
-pkg/services/provisioning/alerting, read at its commits 9ff3317d and 0085cf86, both after 12.1.1.
-docs/how-to/monitoring.md says which Grafana is the first that knows a field.
+pkg/services/provisioning/alerting, read at six commits, the oldest from before 10.4, the newest ones after 12.1.1
+(9ff3317d, 0085cf86). docs/how-to/monitoring.md says which Grafana is the first that knows a field.
 """
 
 import json
