@@ -40,7 +40,6 @@ def test_a_text_from_outside_is_shown_as_it_is_wherever_it_stands(text: str) -> 
 
 def test_texts_that_try_to_break_out() -> None:
     markdown = render_markdown(scored_run(nasty_samples()))
-    matches_golden("nasty.md", markdown)
     page = Page(markdown)
     assert page.tags <= TABLE | {"h1", "h2", "p", "ul", "li", "strong", "code"}
     assert {printable(text) for text in NASTY} <= set(page.code)
