@@ -140,12 +140,16 @@ def test_history_counts_them_by_run_and_says_what_is_new_by_case(capsys: pytest.
     assert told == [(0, 0), (10, 0), (10, 18)]
     assert document["cases"][1]["near_violations"] == [0, 1, 1]
     assert document["cases"][1]["unsupported"] == [0, 0, 2]
-    for format_ in ("console", "markdown", "html"):
+    for format_ in ("console", "markdown"):
         assert main([*history, "-f", format_]) == 0
         page = capsys.readouterr().out
         assert "New near violations, and in which run (10)" in page
         assert "New unsupported values, and in which run (9)" in page
         assert "148/92" in page
+    assert main([*history, "-f", "html"]) == 0
+    index = json.loads(capsys.readouterr().out.partition('id="index">')[2].partition("</script>")[0])
+    kinds = [kind for each in index["cases"] for kind in each["kinds"]]
+    assert (kinds.count("near_violations"), kinds.count("unsupported")) == (10, 9)
     main([*history])
     assert "near violations: 10; unsupported values: 18" in capsys.readouterr().out
 
