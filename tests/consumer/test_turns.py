@@ -774,6 +774,18 @@ async def test_a_fence_that_a_mark_meets_is_noted(cluster: Cluster, turns: Turns
     assert turns.own.times_fenced == 1
 
 
+async def test_an_epoch_that_another_producer_has_raised_counts_as_a_fence(cluster: Cluster, turns: Turns) -> None:
+    """It may have committed for this partition while we wrote: nothing is sent again."""
+    [writer] = await gained(turns, 0)
+    await writer.commit(filled(writer), 4, "")
+    cluster.failures["txn-offsets"] = deque([Unanswered("no answer")])
+    cluster.epochs["id-0"] += 3
+    with pytest.raises(PartitionLost, match="another producer has taken over"):
+        await writer.commit(filled(writer), 5, "")
+    assert turns.own.times_fenced == 1
+    assert cluster.kinds.count("commit") == 1
+
+
 async def test_what_nobody_has_foreseen_reaches_the_partition_as_it_is(cluster: Cluster, turns: Turns) -> None:
     """As a lost partition it would be tried again for ever."""
     [writer] = await gained(turns, 0)
