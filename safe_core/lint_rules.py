@@ -13,7 +13,7 @@ from typing import Final, Literal, NamedTuple, get_args
 from safe_core.accepted_wordings import KEY, is_wording
 from safe_core.case_keys import unread_keys, within
 from safe_core.diagnosis.alignment import KEPT, align, term_of
-from safe_core.diagnosis.reading import read
+from safe_core.diagnosis.reading import read, whole_words
 from safe_core.expectations import PLACES, term_problem
 from safe_core.matching_rule import normalise, which_occur
 from safe_core.narrative_digests import InvalidDigest, narrative_of, stated_digest
@@ -247,8 +247,7 @@ _NAMED: Final = 5
 def facts_lacking(term: str, wording: str) -> list[str]:
     """Give the words of a term that another wording of it does not say, or says otherwise."""
     edits = align(term_of(term), read(wording).clauses).edits
-    lacking = [edit.fact for edit in edits if edit.kind not in _SAID and edit.fact.tells]
-    return [*dict.fromkeys(term[fact.start : fact.end] for fact in lacking)]
+    return [*whole_words(term, [edit.fact for edit in edits if edit.kind not in _SAID and edit.fact.tells])]
 
 
 _SAID: Final = KEPT | {"perhaps"}

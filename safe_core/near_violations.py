@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import islice
 from pkgutil import get_data
-from typing import Any, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from safe_core.scripts import is_letter_of_spaced_word
 
@@ -84,12 +84,11 @@ def _may_have(forms: "_Forms", text: str) -> bool:
     return False
 
 
-def _first(term: str, forms: Sequence[str], asked: Sequence["_Spelled"]) -> NearViolation | None:
-    for number, form in enumerate(forms):
+def _first(term: str, forms: Sequence["_Form"], asked: Sequence["_Spelled"]) -> NearViolation | None:
+    for form in forms:
         for element, question in enumerate(asked):
-            if place := question.find(form):
-                kind: NearKind = "synonym" if number else "spelling"
-                return NearViolation(term, kind, element, *place)
+            if place := question.find(form.text):
+                return NearViolation(term, form.kind, element, *place)
     return None
 
 
@@ -199,33 +198,75 @@ def _is_of_word(character: str) -> bool:
 # --- the forms of a term ----------------------------------------------------------------------------------------------
 
 
+class _Form(NamedTuple):
+    """A folded form of a term, and what a question that has it is."""
+
+    text: str
+    kind: NearKind
+
+
 class _Forms(NamedTuple):
     """The folded forms of the terms of a list, each as it is written first.
 
     In a text of ASCII, a single plain word cannot be spelled otherwise. `anchors` has a word of every other form.
     """
 
-    by_term: dict[str, list[str]]
+    by_term: dict[str, list[_Form]]
     all: list[str]
     anchors: list[str]
 
 
 @lru_cache(maxsize=1024)  # the lists of most test cases are the same; 32 KiB for one of eight terms
 def _forms_of(terms: tuple[str, ...]) -> _Forms:
-    by_term = {term: [*dict.fromkeys(filter(None, islice(_written(fold(term)), _MOST_FORMS)))] for term in terms}
-    forms = [*dict.fromkeys(form for own in by_term.values() for form in own)]
+    by_term = {term: _forms(fold(term)) for term in terms}
+    forms = [*dict.fromkeys(form.text for own in by_term.values() for form in own)]
     further = (
-        form
+        form.text
         for term, own in by_term.items()
         for at, form in enumerate(own)
-        if at or " " in form or form != term.lower()
+        if at or " " in form.text or form.text != term.lower()
     )
     return _Forms(by_term, forms, [*dict.fromkeys(max(form.split(), key=len) for form in further)])
 
 
-def _written(folded: str) -> Iterator[str]:
-    """Give a folded term, then as it is with each phrase of the lexicon in it replaced by what means the same."""
-    yield folded
+def _forms(folded: str) -> list[_Form]:
+    """Give the forms of a folded term, each once: as it is, with other contractions, in other words."""
+    found: dict[str, NearKind] = {folded: "spelling"}
+    found |= dict.fromkeys(_contracted(folded), "spelling")
+    for form in islice(_in_other_words(folded), _MOST_FORMS):
+        found.setdefault(form, "synonym")
+    return [_Form(text, kind) for text, kind in found.items() if text]
+
+
+_Pairs = Sequence[tuple[str, str]]
+_VERBS_OF_DENIALS: Final = ("do", "does", "did", "is", "are", "was", "were", "has", "have", "had", "would", "could",
+                            "should", "must", "need")  # fmt: skip
+_VERBS: Final[_Pairs] = ((" have ", " ve "), (" are ", " re "), (" will ", " ll "))
+_DENIALS: Final[_Pairs] = (
+    *((" can not ", " can t "), (" will not ", " won t "), (" shall not ", " shan t ")),
+    *((f" {verb} not ", f" {verb}n t ") for verb in _VERBS_OF_DENIALS),
+)
+"""Words in full, and as they are contracted; in folded texts, where an apostrophe is a space."""
+
+
+def _contracted(folded: str) -> Iterator[str]:
+    """Give a folded term with its contractions undone, and with those that there can be: "should ve" is "should've"."""
+    full = f" {folded} ".replace(" cannot ", " can not ")
+    full = _replaced(full, [pair[::-1] for pair in (*_DENIALS, *_VERBS)])
+    denied = _replaced(full, _DENIALS)
+    together = full.replace(" can not ", " cannot ")
+    for each in (full, together, denied, _replaced(full, _VERBS), _replaced(denied, _VERBS)):
+        yield each.strip()
+
+
+def _replaced(text: str, pairs: _Pairs) -> str:
+    for one, other in pairs:
+        text = text.replace(one, other)
+    return text
+
+
+def _in_other_words(folded: str) -> Iterator[str]:
+    """Give a folded term with each phrase of the lexicon in it replaced by what means the same."""
     words = folded.split()
     if len(words) > _MOST_WORDS:
         return

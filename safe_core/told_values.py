@@ -6,9 +6,12 @@ of the same thing, is at the end: "GCS 14" and "14/15".
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from itertools import combinations, islice, takewhile
 from typing import Final, Literal, NamedTuple
 
 from safe_core.diagnosis import relations
@@ -18,18 +21,20 @@ from safe_core.diagnosis.reading import MAX_WORDS, read
 from safe_core.diagnosis.units import units_of
 from safe_core.diagnosis.words import stem
 from safe_core.doses import Drugs, drugs_of
+from safe_core.nearest_values import NearestValues
 from safe_core.sides import Side, sides_in
 
 UnsupportedKind = Literal["nowhere", "of_something_else"]
 
 
-class Placed(NamedTuple):
+@dataclass(frozen=True)
+class Placed:
     """A value and the text in which it is."""
 
     value: Value
     text: str
 
-    @property
+    @cached_property
     def around(self) -> frozenset[str]:
         """The keys of what is said around it."""
         return _around(self.text, self.value.start, self.value.end)
@@ -129,27 +134,41 @@ _MAXIMA: Final = frozenset(f"of {most}" for most in (4, 5, 6, 10, 15, 21, 27, 30
 """The highest numbers of usual scores (power, GCS, MMSE, PHQ-9 ...), which need not be said."""
 _MOST_VALUES: Final = 1_000  # that are compared one by one; no real narrative comes near
 _BOTH: Final = re.compile(r"\bboth\b(?:\s(?:of\s)?(?:(?:the|her|his|my|your|their)\s)?([a-z]+))?", re.IGNORECASE)
-_FARTHEST: Final = 1_000  # times larger
-_BODIES: Final = {"mass": 10**8, "length": 500}  # micrograms, millimeters
-"""From here on, a mass is a body's weight and no dose, and a length is a body's height and no finding's size."""
+
+
+class Dose(NamedTuple):
+    """A value and whose it may be: the drugs near each of its places, and the drug that it beyond doubt belongs to."""
+
+    value: Value
+    beside: frozenset[frozenset[str]]
+    owners: frozenset[str]
+
+
+_Key = tuple[str, str]
+_Sized = Sequence[tuple[float, Value]]
 
 
 class Told(NamedTuple):
-    """What a narrative says: its values, what supports others, its sides with their words, its drugs with their places.
+    """What a narrative says: its values, what supports others, its sides with their words, its doses.
 
-    `ends` are the values of each scale, of a range both ends; `alike` has the values of an amount, or all dates.
+    A text may be full of values, so each is found by what it has in common with a claim, and never by comparing all.
+    `ends` are the values of each scale, of a range both ends; `alike` the values that may be one in two scales;
+    `sized` those that can be converted, by size; `placed` those that may stand for another of the same thing; `doses`
+    those of a size or an amount; `dosed` the drugs with the scales of their doses.
     """
 
     text: str
-    values: Sequence[Value]
-    placed: Sequence[Placed]
-    ends: frozenset[tuple[str, str]]
+    ends: frozenset[_Key]
     alike: Mapping[str, Sequence[Value]]
-    by_scale: Mapping[str, Sequence[Value]]
+    sized: Mapping[str, _Sized]
+    open_sizes: Mapping[str, Sequence[Value]]
+    placed: Mapping[_Key, Sequence[Placed]]
     bare: frozenset[Fraction]
     numbers: frozenset[Fraction]
-    sides: frozenset[tuple[str, str]]
-    drugs: Drugs
+    sides: frozenset[_Key]
+    doses: Mapping[_Key, Sequence[Dose]]
+    dosed: frozenset[_Key]
+    nearest: NearestValues
 
     def has(self, claim: Placed) -> bool:
         """Tell whether the narrative has a value, in any style."""
@@ -160,9 +179,10 @@ class Told(NamedTuple):
             return True
         if claim.kind == "dimensions":
             return self._has_sizes(claim)
-        if any(is_converted(claim, each) for each in self.by_scale.get(_scale(claim), ())):
+        if any(is_converted(claim, each) for each in _of_about_one_size(claim, self.sized.get(_scale(claim), ()))):
             return True
-        if any(same(claim, each) or _is_part_of_date(claim, each) for each in self.alike.get(_alike(claim), ())):
+        alike = (each for key in _keys_of(claim) for each in self.alike.get(key, ()))
+        if any(same(claim, each) or _is_part_of_date(claim, each) for each in alike):
             return True
         numbers = _numbers(claim)
         found = self.numbers if _is_open(claim) else frozenset() if claim.scale in _SPOKEN_WITH_UNITS else self.bare
@@ -173,13 +193,28 @@ class Told(NamedTuple):
         sizes = _sizes(claim)
         if all(("length", str(size)) in self.ends for size in sizes):
             return True
-        open_ones = self.by_scale.get(f"{len(sizes)} by bare", ())
+        open_ones = self.open_sizes.get(f"{len(sizes)} by bare", ())
         return any([size * unit for size in _sizes(each)] == sizes for each in open_ones for unit in (1, 10))
 
     def _has_of_same_thing(self, claim: Placed) -> bool:
         """Tell whether the narrative has what a value may stand for, of the same thing."""
-        fits = _stands_for(claim)
-        return fits is not None and any(fits(each) and not claim.around.isdisjoint(each.around) for each in self.placed)
+        places = (each for key in self._keys_of_others(claim) for each in self.placed.get(key, ()))
+        return any(not claim.around.isdisjoint(each.around) for each in places)
+
+    def _keys_of_others(self, claim: Placed) -> Iterable[_Key]:
+        """Give the values that support a claim if they are of the same thing."""
+        value = claim.value
+        if value.kind == "ratio" and value.scale in _MAXIMA:
+            return [("number", value.canonical.partition("/")[0])]
+        is_single = ".." not in value.canonical and value.kind in {"number", "quantity"}
+        if not (is_single and value.scale in {"share", "temperature", "bare"}):
+            return ()
+        number = Fraction(value.canonical)
+        if value.scale == "temperature":
+            return (key for key in self.placed if key[0] == "heat" and is_temperature(Fraction(key[1]), number))
+        if value.scale == "bare" and _HEAT & claim.around:
+            return (key for key in self.placed if key[0] == "temperature" and is_temperature(number, Fraction(key[1])))
+        return [("number", str(number / 100)) if value.scale == "share" else ("share", str(number * 100))]
 
     def gives_to_another(self, claim: Value, of_claims: Drugs, drug: str) -> bool:
         """Tell whether a dose is that of another drug.
@@ -187,19 +222,16 @@ class Told(NamedTuple):
         Either it is never near its own drug, and always near another; or it is another's wherever it is, beyond doubt,
         while its own has a dose of its own.
         """
-        bare = claim._replace(bound="")
-        places = [each for each in self.values if same(bare, each)]
-        if not places or claim.kind != "quantity":
+        if claim.kind != "quantity":
             return False
-        beside = [self.drugs.beside(each.start) for each in places]
-        if drug and all(each and drug not in each for each in beside):
+        bare = claim._replace(bound="")
+        doses = [each for key in _dose_keys(bare) for each in self.doses.get(key, ()) if same(bare, each.value)]
+        beside = {near for each in doses for near in each.beside}
+        if drug and beside and all(near and drug not in near for near in beside):
             return True
         owner = of_claims.owner(claim)
-        owners = {self.drugs.owner(each) for each in places}
-        return bool(owner) and not owners & {"", owner} and self._has_dose(owner, claim.scale)
-
-    def _has_dose(self, drug: str, scale: str) -> bool:
-        return any(each.scale == scale and self.drugs.owner(each) == drug for each in self.values)
+        owners = {each for dose in doses for each in dose.owners}
+        return bool(owner and owners) and not owners & {"", owner} and (owner, claim.scale) in self.dosed
 
     def lacks_side(self, claim: Side) -> UnsupportedKind | None:
         """Say how the narrative lacks a side: it has none such, or only the other one for the same thing."""
@@ -212,16 +244,6 @@ class Told(NamedTuple):
         is_said_of_something = (claim.side, "") not in self.sides  # "on the left one"
         return "of_something_else" if own and is_said_of_something and not {claim.side, "both"} & own else None
 
-    def nearest(self, claim: Value) -> str | None:
-        """Give the narrative's value of the same sort that is nearest in size, of the same unit if there is one."""
-        rivals = [
-            (not _is_one_unit(each, claim), off, -each.start, each)
-            for each in self.values
-            if each.scale == claim.scale != "bare" and (off := _apart(each, claim)) is not None and off <= _FARTHEST
-        ]
-        best = min(rivals, key=lambda each: each[:3])[3] if rivals else None
-        return self.text[best.start : best.end] if best else None
-
 
 @lru_cache(maxsize=16)  # several outputs are made from one narrative
 def told_by(narrative: str) -> Told:
@@ -233,22 +255,30 @@ def told_by(narrative: str) -> Told:
         wording = pattern.sub(instead, wording)
     placed = [Placed(each, narrative) for each in found]
     placed += [Placed(each, wording) for each in values(wording) if wording != narrative]
-    every = {reading: None for each in placed for reading in _readings(each)}
+    every = {_anywhere(reading): None for each in placed for reading in _readings(each)}
+    by_scale = _grouped((_scale(each), each) for each in every)
+    drugs = drugs_of(narrative, facts)
     return Told(
         narrative,
-        found[:_MOST_VALUES],
-        placed[: 2 * _MOST_VALUES],
         frozenset(end for each in every for end in _told_ends(each)),
-        _grouped(every, _alike),
-        _grouped(every, _scale),
+        _grouped((key, each) for each in every for key in _keys_of(each)),
+        {scale: _by_size(own) for scale, own in by_scale.items() if scale in _CONVERTED},
+        {scale: own for scale, own in by_scale.items() if scale.endswith(" by bare")},
+        _that_may_stand_for_others(placed),
         frozenset(number for each in found if each.kind == "number" for number in _numbers(each)),
         frozenset(number for each in found for number in _numbers(each)),
         frozenset(
             [(side.side, side.noun) for side in sides_in(narrative, facts)]
             + [("both", relations.key_of(both[1]) if both[1] else "") for both in _BOTH.finditer(narrative)]
         ),
-        drugs_of(narrative, facts),
+        _doses(found, drugs),
+        frozenset((drugs.owner(each), each.scale) for each in found),
+        NearestValues(narrative, found),
     )
+
+
+def _anywhere(value: Value) -> Value:
+    return value._replace(start=0, end=0)
 
 
 def _told_ends(value: Value) -> Iterator[tuple[str, str]]:
@@ -257,17 +287,68 @@ def _told_ends(value: Value) -> Iterator[tuple[str, str]]:
         yield from (("length", str(size)) for size in _sizes(value) if "length" in value.scale)
 
 
-def _grouped(every: Mapping[Value, None], by: Callable[[Value], str]) -> Mapping[str, Sequence[Value]]:
-    """Group values, each once wherever it is."""
-    found: dict[str, dict[Value, None]] = {}
-    for each in every:
-        found.setdefault(by(each), {})[each._replace(start=0, end=0)] = None
-    return {key: [*of_key][:_MOST_VALUES] for key, of_key in found.items()}
+def _grouped(every: Iterable[tuple[str, Value]]) -> Mapping[str, Sequence[Value]]:
+    found: dict[str, list[Value]] = {}
+    for key, each in every:
+        found.setdefault(key, []).append(each)
+    return {key: of_key[:_MOST_VALUES] for key, of_key in found.items()}
 
 
-def _alike(value: Value) -> str:
-    """Give what values have in common that may be one though they differ in scale."""
-    return value.kind if value.kind in {"date", "time"} else value.amount
+_CONVERTED: Final = {
+    "mass": (0.03, 0.0), "length": (0.03, 0.0), "duration": (0.1, 0.0), "temperature": (0.0, 0.25)
+}  # fmt: skip
+"""How far apart two values may be that are one in two units, as a share and in the smallest unit: a little more."""
+
+
+def _by_size(found: Iterable[Value]) -> _Sized:
+    sized = ((size, each) for each in found if (size := _written_size(each)) is not None)
+    return sorted(sized, key=lambda each: each[0])
+
+
+def _written_size(value: Value) -> float | None:
+    return None if ".." in value.canonical else float(Fraction(value.canonical))
+
+
+def _of_about_one_size(claim: Value, among: _Sized) -> Iterator[Value]:
+    """Give the values that a claim may be converted to."""
+    size = _written_size(claim) if among else None
+    if size is not None:
+        share, most = _CONVERTED[_scale(claim)]
+        reach = share * size + most
+        first = bisect_left(among, size - reach, key=lambda each: each[0])
+        yield from (each for _, each in takewhile(lambda each: each[0] <= size + reach, islice(among, first, None)))
+
+
+def _dose_keys(value: Value) -> Iterator[_Key]:
+    """Give what a value has in common with those that are the same."""
+    yield _scale(value), value.canonical
+    if value.amount:
+        yield "", value.amount
+
+
+def _doses(found: Iterable[Value], drugs: Drugs) -> Mapping[_Key, Sequence[Dose]]:
+    places: dict[Value, list[Value]] = {}
+    for each in found:
+        places.setdefault(_anywhere(each), []).append(each)
+    doses: dict[_Key, list[Dose]] = {}
+    for value, of_value in places.items():
+        beside = frozenset(frozenset(drugs.beside(each.start)) for each in of_value)
+        dose = Dose(value, beside, frozenset(map(drugs.owner, of_value)))
+        for key in _dose_keys(value):
+            doses.setdefault(key, []).append(dose)
+    return doses
+
+
+def _keys_of(value: Value) -> Iterator[str]:
+    """Give what values have in common that may be one though they differ in scale, or in what they leave open."""
+    if value.kind == "time":
+        yield f"time {value.canonical[2:5]}"
+    elif value.kind == "date":  # two of year, month and day
+        for written in filter(None, (value.canonical, value.other)):
+            parts = [f"{at} {part}" for at, part in enumerate(written.split("-")) if part != "?"]
+            yield from map(" ".join, combinations(parts, 2))
+    else:
+        yield value.amount
 
 
 def _is_open(value: Value) -> bool:
@@ -292,67 +373,18 @@ def _numbers(value: Value) -> frozenset[Fraction]:
     return frozenset(Fraction(each) for each in re.findall(r"\d+(?:/[1-9]\d*)?", value.amount))
 
 
-_Fits = Callable[[Placed], bool]
-
-
-def _stands_for(claim: Placed) -> _Fits | None:
-    """Give which values support a claim if they are of the same thing; None where nothing more can."""
-    value = claim.value
-    if value.kind == "ratio" and value.scale in _MAXIMA:
-        return _is_number(value.canonical.partition("/")[0])
-    if ".." in value.canonical or value.kind not in {"number", "quantity"}:
-        return None
-    number = Fraction(value.canonical)
-    if value.scale == "share":
-        return _is_number(str(number / 100))
-    if value.scale == "temperature":
-        return lambda each: each.value.kind == "number" and _is_heat(each.value, number)
-    return _of_bare(number, is_heat=bool(_HEAT & claim.around)) if value.scale == "bare" else None
-
-
-def _is_number(number: str) -> _Fits:
-    return lambda each: each.value.kind in {"number", "grade"} and each.value.canonical == number and not each.counts
-
-
-def _of_bare(number: Fraction, *, is_heat: bool) -> _Fits:
-    if is_heat:
-        return lambda each: each.value.scale == "temperature" and is_temperature(number, Fraction(each.value.canonical))
-    return lambda each: each.value.scale == "share" and each.value.canonical == str(number * 100)
-
-
-def _is_heat(number: Value, degrees: Fraction) -> bool:
-    return ".." not in number.canonical and is_temperature(Fraction(number.canonical), degrees)
-
-
-def _is_one_unit(one: Value, other: Value) -> bool:
-    return one.kind == other.kind == "quantity" and _size(one) == _size(other)
-
-
-def _size(value: Value) -> Fraction:
-    amount, canonical = (Fraction(re.split(r"\.\.", each)[0]) for each in (value.amount, value.canonical))
-    return canonical / amount if amount else Fraction(0)
-
-
-_WEIGHTS: Final = {"date": (365, 30, 1), "time": (60, 1), "ratio": (1, 1)}
-
-
-def _apart(one: Value, other: Value) -> Fraction | None:
-    """Give how far apart two values of one scale are: how many times larger, or for what has parts the difference."""
-    if one.kind in _WEIGHTS:
-        parts = zip(*(re.split("[-/:]", each.canonical) for each in (one, other)), _WEIGHTS[one.kind], strict=False)
-        return sum(
-            (
-                abs(Fraction(left) - Fraction(right)) * weight
-                for left, right, weight in parts
-                if (left + right).isdecimal()
-            ),
-            Fraction(0),
-        ) / (365 * _FARTHEST)
-    small, large = sorted(
-        max(map(Fraction, _WRITTEN.findall(each.canonical)), default=Fraction(0)) for each in (one, other)
-    )
-    is_other_family = small < _BODIES.get(one.scale, 0) <= large
-    return large / small if small > 0 and not is_other_family else None
-
-
-_WRITTEN: Final = re.compile(r"\d+(?:/[1-9]\d*)?")
+def _that_may_stand_for_others(placed: Iterable[Placed]) -> Mapping[_Key, Sequence[Placed]]:
+    """Give values by their sort and number: "number" (which counts nothing), "heat", "temperature", "share"."""
+    found: dict[_Key, list[Placed]] = {}
+    for each in placed:
+        value = each.value
+        is_single = ".." not in value.canonical
+        sorts = {
+            "number": value.kind in {"number", "grade"} and not each.counts,
+            "heat": value.kind == "number" and is_single,
+            "temperature": value.scale == "temperature" and is_single,
+            "share": value.scale == "share",
+        }
+        for sort in (sort for sort, is_of_sort in sorts.items() if is_of_sort):
+            found.setdefault((sort, value.canonical), []).append(each)
+    return found

@@ -83,7 +83,7 @@ def _of_text(text: OutputText, told: Told) -> Iterator[Unsupported]:
             words = text.text[claim.start : claim.end]
             words = words[:-1] if words.find(".") == len(words) - 1 else words  # of the sentence
             passage = text.passage(claim.start, claim.start + len(words))
-            yield Unsupported(kind, words, passage, told.nearest(claim) if isinstance(claim, Value) else None)
+            yield Unsupported(kind, words, passage, told.nearest.to(claim) if isinstance(claim, Value) else None)
 
 
 def _judged(claim: Value | Side, drugs: Drugs, clauses: Sequence[Clause], told: Told) -> UnsupportedKind | None:

@@ -3,10 +3,11 @@
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from consumer.errors import ConfigurationError
 from consumer.files.outputs import OnDuplicate, open_all
@@ -142,7 +143,7 @@ def score_run(
 
     `concern` may be left out where all test cases are of one. Raises ConfigurationError for what cannot be used.
     """
-    with TemporaryDirectory() as scratch:
+    with TemporaryDirectory() as scratch, _naming_arguments(Path(scratch)):
         selection = one_selection(_folder(cases, Path(scratch)), batch, concern)
         run, remarks = score_files(
             selection,
@@ -163,11 +164,25 @@ def read_report(path: str | Path) -> Run:
     return Run(report)
 
 
+_CASES: Final = "cases.json"
+_OUTPUTS: Final = "outputs.jsonl"
+
+
+@contextmanager
+def _naming_arguments(scratch: Path) -> Iterator[None]:
+    """Let errors speak of `cases` and `outputs` where they name the files into which these were written."""
+    try:
+        yield
+    except ConfigurationError as error:
+        told = str(error).replace(str(scratch / _OUTPUTS), "outputs").replace(str(scratch / _CASES), "cases")
+        raise ConfigurationError(told.replace(str(scratch), "cases")) from None
+
+
 def _folder(cases: Given, scratch: Path) -> Path:
     """Give the folder of test cases; those in memory are written into one."""
     if isinstance(cases, str | Path):
         return Path(cases)
-    (scratch / "cases.json").write_text(json.dumps({"test_cases": [*cases]}), encoding="utf-8")
+    (scratch / _CASES).write_text(json.dumps({"test_cases": [*cases]}), encoding="utf-8")
     return scratch
 
 
@@ -179,8 +194,8 @@ def _files(outputs: Given | Sequence[str | Path], scratch: Path) -> Sequence[Pat
         raise ConfigurationError("outputs mix paths and events; give either, or write the events to a file")
     if paths:
         return paths
-    (scratch / "outputs.jsonl").write_text("".join(f"{json.dumps(each)}\n" for each in given), encoding="utf-8")
-    return [scratch / "outputs.jsonl"]
+    (scratch / _OUTPUTS).write_text("".join(f"{json.dumps(each)}\n" for each in given), encoding="utf-8")
+    return [scratch / _OUTPUTS]
 
 
 def _case(concern: str, result: Document) -> Case:

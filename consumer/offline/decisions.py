@@ -11,16 +11,17 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, get_args
 
 import msgspec
 
 from consumer.case_sources.folder import DECISIONS_NAME
 from consumer.errors import ConfigurationError
+from consumer.offline.stored_report import in_words
 from consumer.offline.whole_files import write_whole
 from consumer.terminal import print_message
 from consumer.text import quoted, visible
-from safe_core import Criterion
+from safe_core import CRITERIA, Criterion
 from safe_core.diagnosis import Verdict
 
 Choice = Literal["accepted", "edited", "rejected", "paraphrase", "commented"]
@@ -91,6 +92,8 @@ class CaseDecision(msgspec.Struct, frozen=True, omit_defaults=True):
         return f"{self.verdict} by {self.by}, {self.at[:10]}{comment}"
 
 
+_CHOICES: Final = {"criterion": CRITERIA, "choice": get_args(Choice)}
+
 TermKey = tuple[str, str | None, Criterion, str]
 CaseKey = tuple[str, str | None]
 
@@ -153,8 +156,10 @@ class Decisions:
                 f"{visible(str(path))}: cannot be read ({error.strerror}); check who may read it"
             ) from error
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            wrong = f": {in_words(error, _CHOICES)}" if isinstance(error, msgspec.ValidationError) else ""
             raise ConfigurationError(
-                f"{visible(str(path))}: is not a file of decisions; move it away, or restore it from a backup"
+                f"{visible(str(path))}: is not a file of decisions{wrong}; correct it, move it away, or restore it "
+                "from a backup"
             ) from error
         if document.safe_decisions != SCHEMA:
             raise ConfigurationError(

@@ -250,7 +250,7 @@ def part_of(report: Mapping[str, Any], part: type[_Part], name: str) -> _Part:
     try:
         return msgspec.convert(report, part)
     except msgspec.ValidationError as error:
-        raise ConfigurationError(f"{printable(name)}: {_in_words(str(error))}") from error
+        raise ConfigurationError(f"{printable(name)}: {in_words(error, _CHOICES)}") from error
 
 
 def checked_summary(report: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
@@ -282,16 +282,20 @@ _CHOICES: Final = {
 """What a member may be that is one of a few words."""
 
 
-def _in_words(error: str) -> str:
-    """Say msgspec's "Expected `str`, got `int` - at `$.results[0].test_id`" as people do."""
-    located = _LOCATED.fullmatch(error)
-    what, place = located.groups() if located else (error, "")
+def in_words(error: msgspec.ValidationError, choices: Mapping[str, Sequence[str]]) -> str:
+    """Say msgspec's "Expected `str`, got `int` - at `$.results[0].test_id`" as people do.
+
+    `choices` has what members may be that are one of a few words.
+    """
+    located = _LOCATED.fullmatch(str(error))
+    what, place = located.groups() if located else (str(error), "")
     if missing := _MISSING.match(what):
         said = f"{place}.{missing[1]} is missing"
     elif expected := _EXPECTED.match(what):
-        said = f"{place} is not {_KINDS.get(expected[1]) or _number_at(place)}"
+        said = f"{place or 'the file'} is not {_KINDS.get(expected[1]) or _number_at(place)}"
     elif what.startswith("Invalid enum value"):
-        said = f"{place} is not one of {', '.join(_CHOICES[place.rpartition('.')[2]])}"
+        words = ", ".join(choices.get(place.rpartition(".")[2], ("the words that it may be",)))
+        said = f"{place} is not one of {words}"
     elif what == "Number out of range":
         said = f"{place} is not {_number_at(place)}"
     else:
@@ -300,6 +304,8 @@ def _in_words(error: str) -> str:
 
 
 def _number_at(place: str) -> str:
+    if place == ".safe_decisions":
+        return "a whole number"
     if place.endswith(".overall_pass_rate"):
         return "a number"
     if any(f".{name}." in place for name in ("scores", "lenient", "coverage")):

@@ -112,6 +112,8 @@ def _compared(fact: Fact, other: Fact, clause: Clause) -> Edit | None:
         kind = _kept(fact, other)
     elif fact.key in relations.affirming() and is_negative(other):
         kind = "negated"
+    elif fact.key == relations.medication() and other.key in relations.drugs():
+        kind = "negated" if _kept(fact, other) == "negated" else ""  # "no drug allergies": "allergic to penicillin"
     else:
         kind = related(fact.key, other.key)
         if kind == "opposite" and is_negative(fact) != is_negative(other):
@@ -227,7 +229,7 @@ def kin_of(key: str) -> frozenset[str]:
         | relations.opposites().get(key, frozenset())
         | relations.rivals().get(key, frozenset())
         | relations.near(key)
-        | (relations.drugs() if key in relations.drugs() else frozenset())
+        | (relations.drugs() if key in relations.drugs() or key == relations.medication() else frozenset())
     )
 
 

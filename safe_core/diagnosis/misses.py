@@ -22,7 +22,7 @@ from safe_core.diagnosis.diagnosis_types import (
 )
 from safe_core.diagnosis.languages import is_read
 from safe_core.diagnosis.output_texts import READ_BY, JoinedText, OutputText, Piece, asked_criteria, texts_of
-from safe_core.diagnosis.reading import Reading, read
+from safe_core.diagnosis.reading import Reading, read, whole_words
 from safe_core.diagnosis.tables import Nearest, kind_row, verdict_row
 from safe_core.expectations import Expectations, prepare
 from safe_core.generations import OutputField
@@ -245,8 +245,7 @@ def _similarity(term: str, passage: str) -> float:
 
 def _missing_words(text: str, said: Answer) -> tuple[str, ...]:
     """Give what the output does not say of a term, or says otherwise, as the term spells it."""
-    lost = [edit.fact for edit in said.deciding if edit.kind in OPPOSED | {"missing", "weaker"}]
-    return tuple(dict.fromkeys(text[fact.start : fact.end] for fact in lost))
+    return whole_words(text, [edit.fact for edit in said.deciding if edit.kind in OPPOSED | {"missing", "weaker"}])
 
 
 def _evidence(

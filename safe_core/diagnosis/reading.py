@@ -16,7 +16,7 @@
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import groupby
@@ -27,7 +27,7 @@ from safe_core.diagnosis.relations import Trigger, lasting
 from safe_core.diagnosis.units import FULL, WEIGHTS, Unit, units_of
 from safe_core.diagnosis.words import word_set
 
-__all__ = ["FULL", "MAX_WORDS", "Clause", "Fact", "Reading", "is_negative", "read"]
+__all__ = ["FULL", "MAX_WORDS", "Clause", "Fact", "Reading", "is_negative", "read", "whole_words"]
 
 MAX_WORDS = 50_000
 """How many words of a text are read; no real one comes near."""
@@ -85,6 +85,19 @@ class Reading:
 def is_negative(fact: Fact) -> bool:
     """Tell whether a fact is denied or undone."""
     return not _NEGATIVE.isdisjoint(fact.statuses)
+
+
+def whole_words(text: str, facts: Iterable[Fact]) -> tuple[str, ...]:
+    """Give the words of a text that some facts are in, each once: "re-laparotomy", not "re" and "laparotomy"."""
+    told: dict[str, None] = {}
+    for fact in facts:
+        around = [each for each in _WHOLE_WORD.finditer(text) if each.end() > fact.start and each.start() < fact.end]
+        start = min((fact.start, *(each.start() for each in around)))
+        told[text[start : max((fact.end, *(each.end() for each in around)))]] = None
+    return tuple(told)
+
+
+_WHOLE_WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*")
 
 
 def read(text: str, most: int = MAX_WORDS) -> Reading:

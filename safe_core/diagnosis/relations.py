@@ -200,6 +200,12 @@ def drugs() -> frozenset[str]:
 
 
 @cache
+def medication() -> str:
+    """Give the key of what every drug is: who is denied any has none of them."""
+    return key_of("medication")
+
+
+@cache
 def measures() -> Mapping[str, str]:
     """Give, by the key of a finding or a name, the key of what is measured."""
     found: Once[str, str] = Once()

@@ -309,6 +309,30 @@ def test_what_cannot_be_kept_is_refused(review: Review, choice: Any, more: Any, 
     assert not (review.folder / "safe.decisions.json").exists()
 
 
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ([], "the file is not an object"),
+        ({"terms": []}, "safe_decisions is missing"),
+        ({"safe_decisions": "1"}, "safe_decisions is not a whole number"),
+        ({"safe_decisions": 1, "terms": [{"test_id": "T1"}]}, r"terms\[0\]\.criterion is missing"),
+        ({"safe_decisions": 1, "terms": [{"test_id": 7}]}, r"terms\[0\]\.test_id is not a string"),
+        (
+            {"safe_decisions": 1, "terms": [{"test_id": "T1", "criterion": "AB"}]},
+            r"terms\[0\]\.criterion is not one of CR, AH, AC",
+        ),
+        (
+            {"safe_decisions": 1, "cases": [{"test_id": "T1", "narrative": None, "verdict": "ok"}]},
+            r"cases\[0\]\.verdict is not one of the words that it may be",
+        ),
+    ],
+)
+def test_the_field_that_is_wrong_is_named(review: Review, wrong: Any, told: str) -> None:
+    (review.folder / "safe.decisions.json").write_text(json.dumps(wrong), encoding="utf-8")
+    with pytest.raises(ConfigurationError, match=f"is not a file of decisions: {told}; correct it"):
+        review.refresh()
+
+
 def test_a_file_that_holds_something_else_is_named(review: Review) -> None:
     (review.folder / "safe.decisions.json").write_text("[]", encoding="utf-8")
     with pytest.raises(ConfigurationError, match="is not a file of decisions"):

@@ -94,7 +94,10 @@ def test_a_term_that_the_output_leaves_out_is_replaced_too_where_the_narrative_w
     assert [(each["proposals"], each["pass"]) for each in document["steps"]] == [(1, 0), (2, 1), (0, 1)]
     assert 'do not have "severe"' in next(each["not_replaced"] for each in others if each["not_replaced"])
     assert main(["triage", "-i", str(outputs), "-t", str(tmp_path / "cases")]) == 0
-    assert "1 term in other words than the narrative or the output cannot be replaced" in capsys.readouterr().out
+    assert (
+        "1 term for which the narrative or the output has other words: SAFE proposes no replacement"
+        in capsys.readouterr().out
+    )
 
 
 def test_a_term_is_left_alone_where_its_list_has_it_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -86,6 +86,8 @@ CONTRADICTED += [
     ("paracetamol 1 g at 08:00", "Paracetamol 1 g at 10:00, ibuprofen 400 mg at 08:00."),
 ]
 CONTRADICTED += [
+    ("no known drug allergy", "Allergic to penicillin."),  # a drug is a medication
+    ("NKDA", "She is allergic to penicillin and ibuprofen."),
     (
         "denies needing steroids for her asthma",
         "She denies asthma at night. She reports needing steroids for her asthma.",
@@ -121,6 +123,9 @@ ABSENT = [
     ("Phalen test positive on the left", "Bruise on the left, no injury."),  # a denial of something else
 ]
 ABSENT += [
+    ("no known drug allergy", "Allergic to shellfish. Takes penicillin."),
+    ("no change of medication", "Takes penicillin."),
+    ("no medication", "Takes penicillin."),  # which may be one that she takes no more
     ("two puffs of ciclesonide twice daily", "One puff of fluticasone once daily."),  # another thing altogether
 ]
 SAID += [

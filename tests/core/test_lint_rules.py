@@ -79,6 +79,7 @@ def test_what_is_no_wording_is_told_with_its_place_and_what_is_wrong(texts: obje
         ("left knee pain", "his knee hurts", ["left"]),
         ("annual renal ultrasound", "renal ultrasound", ["annual"]),
         ("seen in 2 weeks", "seen in two weeks", []),
+        ("re-laparotomy on Monday", "surgery on Monday", ["re-laparotomy"]),  # whole words
     ],
 )
 def test_a_wording_that_lacks_a_fact_is_told_with_what_it_lacks(term: str, wording: str, lacking: list[str]) -> None:

@@ -25,6 +25,17 @@ EVASIONS = [
     ("delay-related harm", "Any delay \u2013 related harm?", "delay \u2013 related harm"),  # a dash between spaces
     ("at fault", "Was anyone at\ufe0f fault?", "at\ufe0f fault"),  # a variation selector
     ("Stra\u00dfe", "Which STRASSE\u200b?", "STRASSE"),  # both cases of a letter that is two
+    # contractions, and what they stand for
+    ("should have", "Who should\u2019ve called?", "should\u2019ve"),
+    ("should've", "Who should have called?", "should have"),
+    ("did not", "What didn't they do?", "didn't"),
+    ("didn't do", "What did not do it? Did nobody?", "did not do"),
+    ("should not have", "Who shouldn't've gone?", "shouldn't've"),
+    ("should not have", "Who shouldn't have gone?", "shouldn't have"),
+    ("should not have", "Who should not've gone?", "should not've"),
+    ("cannot explain", "What can't explain it?", "can't explain"),
+    ("can't explain", "What cannot explain it?", "cannot explain"),
+    ("will not do", "Who won't do it?", "won't do"),
     # emphasis of Markdown
     ("medication error", "Was it a medication **error**?", "medication **error"),
     ("medication error", "Was it a **medication** *error*?", "medication** *error"),
@@ -61,6 +72,8 @@ def test_a_word_that_the_lexicon_calls_the_same_is_told(term: str, question: str
     ("term", "question"),
     [
         ("breach", "Were the breaches closed? Unbreachable?"),  # inside a longer word
+        ("we have", "Were we haven? A weave?"),
+        ("should have", "Shall we? Should he have?"),
         ("standard of care", "Was substandard-of-care given? Standard of careful work?"),
         ("bypass", "Did anyone by-pass the nurse?"),  # nothing is deleted
         ("stand by", "Did anyone standby?"),

@@ -131,3 +131,19 @@ def test_without_a_narrative_nothing_is_told(narrative: str | None) -> None:
 def test_a_long_narrative_with_the_same_dose_again_and_again_supports_it() -> None:
     narrative = "She takes aspirin 81 mg daily. " * 1_000
     assert unsupported_values(Output((narrative[: len(narrative) // 4],)), narrative) == ()
+
+
+@pytest.mark.parametrize(
+    ("told", "claimed", "count"),
+    [
+        ("aspirin {0}.5 mg daily. ", "aspirin {0}.25 mg daily. ", 500),  # the first 500 are told
+        ("it was {0} then. ", "aspirin {0} mg, warfarin {0} mg. ", 0),
+        ("he weighs {0} lb. ", "weight {0}.4 kg. ", None),
+        ("temperature of {0}. ", "temp {0}.4 C. ", None),
+    ],
+)
+def test_texts_full_of_values_are_compared_whole(told: str, claimed: str, count: int | None) -> None:
+    """One by one, that would be millions of comparisons."""
+    narrative, output = ("".join(map(each.format, range(1, 1_001))) for each in (told, claimed))
+    found = unsupported_values(Output((output,)), narrative)
+    assert count is None or len(found) == count

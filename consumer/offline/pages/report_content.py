@@ -90,8 +90,9 @@ def lenient_in_words(report: Mapping[str, Any]) -> Iterator[str]:
 
 
 LENIENT: Final = (
-    "Coverage is the share of each term that the output has. Neither number changes a score. In brackets: 95 % "
-    "confidence intervals over cases."
+    "Coverage is the share of each term that the output has: none of a found term that it denies or has with another "
+    "value, which lenient recall counts. Neither number changes a score. In brackets: 95 % confidence intervals over "
+    "cases."
 )
 """What the numbers beside CR and AC mean."""
 
@@ -385,7 +386,8 @@ def lenient_of(case: CaseLine, criterion: Criterion) -> str:
     recall: Recall | None = getattr(case.lenient, criterion, None)
     if recall is None or (recall.found == recall.terms and recall.shares == 1000 * recall.terms):
         return ""
-    return f"lenient {score(recall.lenient)}, coverage {score(recall.coverage / 1000)}"
+    doubtful = f", {recall.doubtful} found in doubt" if recall.doubtful else ""
+    return f"lenient {score(recall.lenient)}, coverage {score(recall.coverage / 1000)}{doubtful}"
 
 
 class Terms(NamedTuple):

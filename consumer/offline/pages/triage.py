@@ -31,7 +31,8 @@ STILL_MISSED: Final = (
     "Terms that only a person can change or judge, and new terms that these outputs miss, still count as missed."
 )
 NOT_REPLACED: Final = (
-    "in other words than the narrative or the output cannot be replaced: `--format json` says why, in `not_replaced`."
+    "for which the narrative or the output has other words: SAFE proposes no replacement; `--format json` says why, in "
+    "`not_replaced`."
 )
 NOT_JUDGED: Final = "What an output says besides the terms of its test case is not judged."
 BESIDE: Final = "These outputs have {}, of which no proposal speaks: see safe explain --all."
