@@ -101,9 +101,9 @@ _KEPT = ("ss", "us", "is", "ous", "eed")  # endings whose last s is no plural, a
 _WHOLE = (
     dict.fromkeys(("note", "noted", "notes", "noting"), "note")
     | dict.fromkeys(("missed", "missing"), "missed")
-    | {word: word for word in ("none", "likely", "unlikely", "quite", "rule")}
+    | {word: word for word in ("none", "likely", "unlikely", "quite", "rule", "medical")}
 )
-"""Words whose stems would be those of "not", "Miss", "non", "like", "unlike", "quit" and "ruled"."""
+"""Words whose stems would be those of "not", "Miss", "non", "like", "unlike", "quit", "ruled" and "medication"."""
 
 
 _CAPITALS = re.compile(r"[A-Z]{2,6}")

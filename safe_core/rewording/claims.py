@@ -1,7 +1,7 @@
 """Whether phrases of a narrative claim what a term claims, no less and not much more, in words that a note has."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from functools import lru_cache
 from typing import Final
 
@@ -10,7 +10,7 @@ from safe_core.diagnosis.alignment import Edit, Term, align, term_of
 from safe_core.diagnosis.numbers_in_text import rival
 from safe_core.diagnosis.reading import Clause, Fact, is_negative, read
 from safe_core.diagnosis.units import units_of
-from safe_core.diagnosis.words import stem
+from safe_core.diagnosis.words import stem, word_set
 from safe_core.matching_rule import normalise
 
 _KEPT: Final = frozenset(("same", "form"))
@@ -19,28 +19,62 @@ _COUNTING_WORDS: Final = (
     "most little slightly early earlier late later before after since until while recent current currently today again "
     "past previous prior both able unable difficulty trouble good better best fine same full complete entire whole "
     "almost approximately ongoing still started start begin add onset visit obtain check provide develop occur "
-    "put apply place make produce cause lead help advise discuss explain review tell try want"
+    "put apply place make produce cause lead help advise discuss explain review tell try want concern follow "
+    "man woman male female lady gentleman boy girl"
 )
-"""Weak words that say when, how often, how much, how well or what is done; the others may be left out."""
+"""Weak words that say when, how often, how much, how well, who or what is done; the others may be left out."""
 _COUNTING: Final = frozenset(map(stem, _COUNTING_WORDS.split()))
+_HEDGING: Final = frozenset(map(stem, ("concern", "worry", "worried", "fear", "question", "try", "want", "plan")))
+"""Words that make what follows less sure: "concern of a fracture" is no fracture."""
 _SPOKEN: Final = re.compile(
     r"(?<![\w-])(?:I|you|your|yours|we|us|our|me|my|mine|um|uh|uhm|hm+|mm-hmm|okay|yeah|yep|nope|wow|gon|gonna|wan|wanna"
     r"|got|gotta|kind of|sort of|kinda|sorta|like|just|really|actually|basically|pretty|stuff|lots?|guys?|maybe|know"
     r"|mean|guess|bit|lets|alright|all right|right now|oh|hey|hi|hello|nice|everything|probably|even|great|standpoint"
-    r"|anywhere|else)(?![\w-])",
+    r"|anywhere|else|go ahead)(?![\w-])",
     re.IGNORECASE,
 )
 """Who is spoken to, and fillers."""
 _TAKEN_DOWN: Final = re.compile(
-    r"^(?:of|and|or|to|that|which|than|by)\b|\b(?:an?|the|of|and|or|to|his|her|was|is|with)$|\bover \d|\b(\w+) \1\b"
-    r"|[\n[?!]|\s[.,;:]|\.\.|n['’]t\b|\s['’](?:s|re|ve|ll|m|d)\b|\b(?:it|that|s?he|there)['’]s\b"
-    r"|\w-(?:\s|$)|(?:^|\s)\d{1,2}[.)]\s",
+    r"^(?:of|and|or|to|that|which|than|by)\b"
+    r"|\b(?:an?|the|of|and|or|to|his|her|was|is|with|at|for|from|by|in|as|than|after|before|until|during"
+    r"|has|have|had|were|are|been|be|feels?|felt|reports?|states?|he|she|they|it)$"
+    r"|\bover \d|\b(\w+) \1\b"
+    r"|[\n[?!;]|\s[.,;:]|\.\.|n['’]t\b|\s['’](?:s|re|ve|ll|m|d)\b|\b(?:it|that|s?he|there)['’]s\b"
+    r"|['’]s (?:not|been|now|still|very|good|better|fine|clear|normal|stable|an?|the|in|on|at|under)\b"
+    r"|\w-(?:\s|$)|(?:^|\s)\d{1,2}[.)]\s"
+    r"|\b(?:one|two|three|four|five|six|seven|eight|nine|ten) or (?:two|three|four|five|six|seven|eight|nine|ten)\b",
     re.IGNORECASE,
 )
 """Speech as it is taken down (cut tokens, spaces before commas, words said twice), and numbers of a list."""
 _DIGIT: Final = re.compile(r"\d")
 _SPELLED: Final = frozenset(("count", "frequency", "age", "ordinal", "date", "time", "grade"))
 _PERIODS: Final = frozenset(map(stem, ("day", "week", "month", "year")))
+_OF_PATIENT: Final = frozenset(("take", "use", "wear", "drink", "eat", "smoke"))
+_OF_PATIENT_AS: Final = re.compile(
+    r"\b(?:take[ns]?|taking|took|us(?:e[sd]?|ing)|wear(?:s|ing)?|wor[en]|drink(?:s|ing)?|dr[au]nk|eat(?:s|en|ing)?|ate"
+    r"|smok(?:e[sd]?|ing))\b",
+    re.IGNORECASE,
+)
+"""What a patient does, and in which forms; others order, prescribe or recommend."""
+_GENITIVE: Final = re.compile(r"(\w+)['’]s\b")
+_WAYS: Final = (
+    (
+        word_set("stop stopped discontinue discontinued ceased quit withdrawn abandoned"),
+        word_set("hold held holding withheld paused suspended postponed deferred rescheduled"),
+        word_set("refused declined refuses declines"),
+        word_set("missed skipped omitted"),
+        word_set("cancelled canceled"),
+    ),
+    (
+        word_set("likely probable probably suspected presumed suspicious"),
+        word_set("possible possibly perhaps maybe might could questionable unclear equivocal"),
+    ),
+)
+"""Of how something is undone, and of how sure it is: words that say the same."""
+_OVER: Final = word_set("resolved subsided disappeared")
+_OPERATING_ROOM: Final = re.compile(r"\bOR\b")
+_ADJECTIVES: Final = frozenset(("predicate", "modifier", "weak"))
+_HAVING: Final = frozenset(("has", "have", "had"))
 _MOST_WORDS: Final = 200  # of a term
 _PAST: Final = frozenset(("past",))
 _DOUBTS: Final = frozenset(("unsure", "supposed", "theirs", "asked"))
@@ -67,7 +101,12 @@ def is_needed(fact: Fact) -> bool:
 
 
 def is_held(edit: Edit) -> bool:
-    """Tell whether a text has a fact of a term, in any form and as surely; behind a preposition, a near synonym."""
+    """Tell whether a text has a fact of a term, in any form and as surely; behind a preposition, a near synonym.
+
+    What denies the opposite says less: who was not helped may be no worse.
+    """
+    if edit.other is not None and edit.fact.key != edit.other.key and is_negative(edit.fact) != is_negative(edit.other):
+        return False
     if edit.kind != "perhaps" or edit.other is None:
         return edit.kind in _KEPT
     return edit.fact.is_context and relations.rivals().keys().isdisjoint((edit.fact.key, edit.other.key))
@@ -77,15 +116,50 @@ def is_weaker(term: Term, phrases: Sequence[str]) -> bool:
     """Tell whether phrases lack a fact of a term, its value, side, denial or doubt, or are only a part of its words."""
     for edit in align(term, clauses_of(*phrases)).edits:
         is_past = edit.other is not None and edit.fact.statuses & _PAST > edit.other.statuses & _PAST
-        if is_past or not (is_held(edit) or (edit.kind == "missing" and not is_needed(edit.fact))):
+        is_left_out = edit.kind == "missing" and not is_needed(edit.fact)
+        if is_past or _is_told_to(edit, term, phrases) or not (is_held(edit) or is_left_out):
             return True
+    lost = len(_OPERATING_ROOM.findall(term.text)) > sum(len(_OPERATING_ROOM.findall(each)) for each in phrases)
+    if lost or _is_of_somebody(term, phrases) or _is_so_in_another_way(term, phrases):
+        return True
     return len(phrases) == 1 and _is_cut(term, phrases[0])
+
+
+def _is_told_to(edit: Edit, term: Term, phrases: Sequence[str]) -> bool:
+    """Tell whether one of two only says what somebody should do: "take ibuprofen", "has been taking ibuprofen"."""
+    own = _OF_PATIENT_AS.fullmatch(term.text, edit.fact.start, edit.fact.end)
+    forms = (form[0].lower() for phrase in phrases for form in _OF_PATIENT_AS.finditer(phrase))
+    return own is not None and any((form in _OF_PATIENT) != (own[0].lower() in _OF_PATIENT) for form in forms)
+
+
+def _is_of_somebody(term: Term, phrases: Sequence[str]) -> bool:
+    """Tell whether a word of a term is only in the genitive: "with his son" is not "in his son's room"."""
+    owners = {stem(match[1].lower()) for phrase in phrases for match in _GENITIVE.finditer(phrase)}
+    own = {stem(match[1].lower()) for match in _GENITIVE.finditer(term.text)}
+    return any(fact.key in owners - own for fact in term.facts)
+
+
+def _is_so_in_another_way(term: Term, phrases: Sequence[str]) -> bool:
+    """Tell whether something is undone or doubted in another way: what is held may go on, what is likely may not be."""
+    units = [units_of(text, _MOST_WORDS) for text in (term.text, "\n".join(phrases))]
+    own, others = (frozenset(word for unit in each for word in unit.folded.split()) for each in units)
+    if own & _OVER > others & _OVER and not others & _OVER:
+        return True
+    return any(_ways(own, ways) and _ways(others, ways) not in {frozenset(), _ways(own, ways)} for ways in _WAYS)
+
+
+def _ways(words: Set[str], ways: Sequence[Set[str]]) -> frozenset[int]:
+    return frozenset(number for number, way in enumerate(ways) if way & words)
 
 
 def _is_cut(term: Term, phrase: str) -> bool:
     """Tell whether a phrase is a part of a term's words without what this says of it: "headaches", "has headaches"."""
     at = normalise(term.text).find(normalise(phrase))
-    said = [unit.start for unit in units_of(term.text, _MOST_WORDS) if unit.entry.kind in {"lead-in", "trigger"}]
+    said = [
+        unit.start
+        for unit in units_of(term.text, _MOST_WORDS)
+        if unit.entry.kind in {"lead-in", "trigger"} or (" " not in phrase and unit.folded in _HAVING)
+    ]
     needed = [fact.start for fact in term.facts if is_needed(fact)]
     return at >= 0 and not all(at <= start < at + len(phrase) for start in (*said, *needed))
 
@@ -98,7 +172,9 @@ def asks_more(term: Term, phrase: str, *, is_said: bool) -> bool:
     """
     more = [edit.fact for edit in align(term_of(phrase), clauses_of(term.text)).edits if not is_held(edit)]
     telling = [fact for fact in more if fact.tells]
-    return len(telling) > sum(fact.tells for fact in term.facts) or any(
+    if any(fact.key in _HEDGING for fact in more):
+        return True
+    return len(telling) > _most_added(term) or any(
         fact.key in relations.drugs()
         or (fact.key in relations.sides() and any(own.key in relations.sides() for own in term.facts))
         or is_negative(fact)
@@ -109,6 +185,22 @@ def asks_more(term: Term, phrase: str, *, is_said: bool) -> bool:
         )
         for fact in telling
     )
+
+
+def _most_added(term: Term) -> int:
+    """Give how many facts a phrase may add: none to one that only says how something is, as "within normal limits"."""
+    own = [fact for fact in term.facts if fact.tells]
+    return len(own) if any(not (answers_how_much(fact) or is_adjective(fact)) for fact in own) else 0
+
+
+def is_adjective(fact: Fact) -> bool:
+    """Tell whether a fact only says how something is: "normal", "chronic"."""
+    return relations.weak().get((fact.key,)) in _ADJECTIVES
+
+
+def counts(fact: Fact) -> bool:
+    """Tell whether a weak word says when, how often or how much."""
+    return fact.key in _COUNTING
 
 
 def _is_rival(fact: Fact, other: Fact) -> bool:
@@ -124,8 +216,16 @@ def is_written(phrase: str) -> bool:
     return not (
         _SPOKEN.search(phrase)
         or _TAKEN_DOWN.search(phrase)
+        or _is_open(phrase)
         or any(_is_spelled(fact, phrase) for clause in clauses_of(phrase) for fact in clause.facts)
     )
+
+
+def _is_open(phrase: str) -> bool:
+    """Tell whether a phrase ends before what its last word denies or doubts: "peritoneal signs not"."""
+    *_, last = units_of(phrase, _MOST_WORDS)
+    trigger = last.entry.trigger
+    return trigger is not None and trigger.reach in {"after", "verb", "next"}
 
 
 def _is_spelled(fact: Fact, phrase: str) -> bool:

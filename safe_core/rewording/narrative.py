@@ -13,18 +13,36 @@ from typing import Final, NamedTuple
 
 from safe_core.diagnosis.alignment import Term, align, term_of
 from safe_core.diagnosis.answers import answer
-from safe_core.diagnosis.reading import Clause, Fact
-from safe_core.diagnosis.relations import sides, weak
+from safe_core.diagnosis.reading import Clause, Fact, whole_words
+from safe_core.diagnosis.relations import ends, going, triggers, weak
+from safe_core.diagnosis.words import stem
 from safe_core.matching_rule import normalise
-from safe_core.rewording.claims import answers_how_much, asks_more, is_held, is_needed, is_weaker, is_written
+from safe_core.rewording.claims import (
+    answers_how_much,
+    asks_more,
+    counts,
+    is_adjective,
+    is_held,
+    is_needed,
+    is_weaker,
+    is_written,
+)
 from safe_core.rewording.phrases import Phrases, Sentence, Stretch
 
 MOST_PHRASES: Final = 3
 _MOST_SENTENCES: Final = 4  # of the narrative, which may hold a term together
 _MOST_PLACES: Final = 32  # of a term's facts in one of them
 _MOST_TRIED: Final = 12  # places for a phrase
-_ADJECTIVE: Final = re.compile(r"(?:al|ic|ar|ary|ous|ive)\Z")
-_WITH: Final = re.compile(r"\bwith\b", re.IGNORECASE)
+_ADJECTIVE: Final = re.compile(r"(?:al|ic|ar|ary|ous|ive|less|ful|ible|able)\Z")
+_PARTS: Final = re.compile(r"[,;:()\[\]/–—]|\s-+\s|[.!?]\s|\b(?:and|or|nor|plus|but|(?<!ed )with)\b", re.IGNORECASE)
+"""What parts a term into things that one phrase each may have; not "struggled with asthma"."""
+_PRONOUN: Final = re.compile(r"^(?:it|they|this|these|those)\b|\b(?:done|do|did) so\b", re.IGNORECASE)
+"""In a term: what stands for something that only its neighbours say."""
+_NO_SUBJECT: Final = re.compile(r"(?:has|have|had|is|are|was|were)(?:n['’]t| not)?\b", re.IGNORECASE)
+"""How a term begins that does not say of what it is so."""
+_NEXT_NOUN: Final = re.compile(r" ((?![^\W\d_]+(?:ed|ing)\b)[^\W\d_]+)")
+_VERB: Final = re.compile(r"\b(?:is|are|was|were|been|has|have|had|does|did)\b", re.IGNORECASE)
+_MOST_OF_NOUN: Final = 3
 _LONG_WORD: Final = 9  # letters of a single word that is no everyday one
 
 
@@ -51,7 +69,7 @@ class Narrative:
         output has.
         """
         wanted = _Wanted(term_of(term), self._phrases)
-        if wanted.lacking or not wanted.words:
+        if wanted.lacking or not wanted.words or wanted.says_not_of_what:
             return
         seen: set[tuple[Stretch, ...]] = set()
         for among in (read,) if self.has(term) else (read, None):
@@ -68,8 +86,7 @@ class Narrative:
 
     def lacks(self, term: str) -> tuple[str, ...]:
         """Give the words of a term that the narrative does not have near the others, or says otherwise."""
-        wanted = _Wanted(term_of(term), self._phrases)
-        return tuple(dict.fromkeys(term[fact.start : fact.end] for fact in wanted.lacking))
+        return whole_words(term, _Wanted(term_of(term), self._phrases).lacking)
 
     def phrases(self, stretches: Sequence[Stretch]) -> tuple[str, ...]:
         """Give the texts of some stretches."""
@@ -96,6 +113,8 @@ class Narrative:
     def _stretch(self, wanted: "_Wanted", window: _Window, read: str | None) -> Stretch | None:
         """Give the whole phrase around a window, to the end of its noun; one that is `read`, if that is given."""
         end = self._end_of_noun(window.sentence, window.last)
+        if not _is_attribute(window.last) and any(fact.tells for fact in self._phrases.facts(window.last.end, end)):
+            return None  # the narrative speaks of another thing: "Lyme | titer"
         whole = self._phrases.whole(window.sentence, window.first.start, end)
         return whole if whole and self._may_replace(wanted, whole, read) else None
 
@@ -103,7 +122,7 @@ class Narrative:
         """Tell whether a phrase can stand alone: no mere values, no single everyday word, and no speech."""
         phrase = self.text[whole.start : whole.end]
         if " " not in phrase:
-            has_word = len(phrase) >= _LONG_WORD and wanted.words == 1
+            has_word = len(phrase) >= _LONG_WORD and wanted.words == 1 and not wanted.is_statement
         else:
             facts = self._phrases.facts(whole.start, whole.end)
             has_word = any(fact.tells and not answers_how_much(fact) for fact in facts)
@@ -112,11 +131,19 @@ class Narrative:
         return is_fit and not asks_more(wanted.term, phrase, is_said=read is not None)
 
     def _end_of_noun(self, sentence: Sentence, last: Fact) -> int:
-        """Go on from an adjective to its noun: "examination revealing normal | tone"."""
-        following = self._phrases.facts(last.end, sentence.end)[:1]
-        is_noun = following and following[0].value is None and self.text[last.end : following[0].start] == " "
-        is_led = _is_attribute(last) or _ADJECTIVE.search(self.text, last.start, last.end)
-        return following[0].end if is_noun and is_led else last.end
+        """Go on to the last word of a noun: "examination revealing normal | tone"."""
+        following = self._phrases.facts(last.end, sentence.end)[:_MOST_OF_NOUN]
+        is_led = _is_attribute(last) or _ADJECTIVE.search(self.text, last.start, last.end) is not None
+        for fact in following:
+            noun = _NEXT_NOUN.match(self.text, last.end)
+            is_noun = fact.value is None and noun is not None and noun.start(1) == fact.start
+            is_of_it = (is_led and not counts(fact)) or (fact.tells and fact.key not in going())
+            if not (is_noun and is_of_it):
+                break
+            last, is_led = fact, is_adjective(fact)
+        following_word = _NEXT_NOUN.match(self.text, last.end) if is_led else None
+        is_noun = following_word is not None and _is_no_grammar(following_word[1].lower())
+        return following_word.end() if following_word is not None and is_noun else last.end
 
 
 @dataclass(frozen=True)
@@ -131,27 +158,54 @@ class _Wanted:
         """How many words of content it has."""
         return sum(map(self._is_word, range(len(self.term.facts))))
 
+    @property
+    def says_not_of_what(self) -> bool:
+        """Whether only what stands before it would say of what it is so: "they have not helped", "has stopped"."""
+        return bool(_PRONOUN.search(self.term.text) or (self.words == 1 and _NO_SUBJECT.match(self.term.text)))
+
+    @property
+    def is_statement(self) -> bool:
+        """Whether it says that somebody has something, or is so, and does not only name it."""
+        return _VERB.search(self.term.text) is not None
+
     @cached_property
     def needed(self) -> frozenset[int]:
-        """The numbers of the facts without which it would claim less."""
-        return frozenset(at for at, fact in enumerate(self.term.facts) if is_needed(fact))
+        """The numbers of the facts without which it would claim less; all of a part that has only weak words."""
+        facts = self.term.facts
+        return frozenset(
+            at
+            for part in self._parts
+            for at in part
+            if is_needed(facts[at]) or not (self._is_heading(part) or any(is_needed(facts[other]) for other in part))
+        )
+
+    def _is_heading(self, part: Sequence[int]) -> bool:
+        return self.term.text.startswith(":", self.term.facts[part[-1]].end)
+
+    @cached_property
+    def _parts(self) -> list[list[int]]:
+        """The facts between two pauses, conjunctions or "with"."""
+        found: list[list[int]] = []
+        end = 0
+        for at, fact in enumerate(self.term.facts):
+            if not found or _PARTS.search(self.term.text, end, fact.start):
+                found.append([])
+            found[-1].append(at)
+            end = fact.end
+        return found
 
     @cached_property
     def groups(self) -> frozenset[frozenset[int]]:
-        """The needed facts that must be in one phrase: those between two pauses, conjunctions or "with".
+        """The needed facts that must be in one phrase: those of a part.
 
         A value or a side alone belongs to what is before it.
         """
-        places: dict[tuple[int, int], set[int]] = {}
-        for at in sorted(self.needed):
-            fact = self.term.facts[at]
-            places.setdefault((fact.segment, len(_WITH.findall(self.term.text, 0, fact.start))), set()).add(at)
         found: list[set[int]] = []
-        for group in places.values():
+        for group in (self.needed.intersection(part) for part in self._parts):
             if found and not (any(map(self._is_word, group)) and any(map(self._is_word, found[-1]))):
                 found[-1] |= group
             else:
-                found.append(group)
+                found.append({*group})
         return frozenset(map(frozenset, found))
 
     def _is_word(self, at: int) -> bool:
@@ -202,7 +256,11 @@ class _Wanted:
 
 def _is_attribute(fact: Fact) -> bool:
     """Tell whether a word describes the noun behind it: "normal | status", "left | hand", "8-hour | wait"."""
-    return fact.value is not None or fact.key in sides() or weak().get((fact.key,)) in {"predicate", "modifier"}
+    return answers_how_much(fact) or is_adjective(fact)
+
+
+def _is_no_grammar(word: str) -> bool:
+    return weak().get((stem(word),)) not in {"grammar", "weak"} and (stem(word),) not in {*ends(), *triggers()}
 
 
 def _stands_in(needle: str, text: str) -> bool:

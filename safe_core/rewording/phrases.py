@@ -14,6 +14,14 @@ from safe_core.diagnosis.reading import MAX_WORDS, Clause, Fact, read
 from safe_core.diagnosis.words import words
 
 _MOST_WIDER: Final = 10  # words by which a phrase is widened
+_NOT_FIRST: Final = frozenset(
+    ("not", "well", "able", "stable", "normal", "regular", "tender", "controlled", "symptomatic")
+)
+_BEFORE_VERBS: Final = frozenset(
+    ("can", "cannot", "could", "may", "might", "must", "should", "would", "will", "shall", "do", "does", "did")
+)
+_BEFORE_TO: Final = frozenset(("able", "unable"))
+"""What no phrase begins with or behind: "able" is in "unable", and "tolerate almonds" in "cannot tolerate almonds"."""
 _PARTS_WORDS: Final = re.compile(r"[\s,;:()\[\]\"“”]")
 _BEGINS_SENTENCE: Final = re.compile(r"[.!?;\n•]\s+")
 _PART: Final = re.compile(r"[^\W_]+ (?:out )?of (?:(?:an?|the|his|her|their) )?\Z")  # "signs of", "two of"
@@ -100,7 +108,17 @@ class Phrases:
         if part := _PART.search(self.text[max(0, self._starts[first] - 40) : self._starts[first]]):
             first = self._numbers(self._starts[first] - len(part[0]), self._starts[first])[0]
         is_late = last + 1 < len(self._words) and self._words[last + 1].folded == "ago"
-        return first - (first > 0 and self._words[first].folded == "not"), last + is_late
+        while first and self._is_led(first):
+            first -= 1
+        return first, last + is_late
+
+    def _is_led(self, first: int) -> bool:
+        """Tell whether a word belongs to the one before it, without which it would say less."""
+        if self.text[self._ends[first - 1] : self._starts[first]] != " ":
+            return False
+        own, before = self._words[first].folded, self._words[first - 1].folded
+        is_able = "to" in {own, before} and self._words[max(0, first - 1 - (before == "to"))].folded in _BEFORE_TO
+        return own in _NOT_FIRST or before in _BEFORE_VERBS or is_able
 
     def _is_whole(self, start: int, end: int) -> bool:
         """Tell whether a place says alone what it says in the narrative."""
