@@ -14,7 +14,7 @@ from tests.support.site import Site
 from tests.support.waiting import wait_until
 from tests.support.worker import Worker
 
-pytestmark = [pytest.mark.broker, pytest.mark.calm]
+pytestmark = pytest.mark.broker
 
 BATCHES = make_batches(83, batches=1, cases_a_batch=4)
 CASES = BATCHES[0].cases

@@ -502,6 +502,7 @@ def shown(worker: Worker) -> dict[tuple[str, tuple[tuple[str, str], ...]], float
 # --- topics that change while running ---------------------------------------------------------------------------------
 
 
+@pytest.mark.provokes_warnings
 def test_more_partitions_of_scored_stop_the_worker_with_the_remedy(site: Site) -> None:
     site.send([scored_input(0)])
     with site.worker() as worker:

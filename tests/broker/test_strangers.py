@@ -88,6 +88,7 @@ def await_refusal(other: Stranger) -> None:
 # --- who comes second is kept out -------------------------------------------------------------------------------------
 
 
+@pytest.mark.provokes_warnings
 def test_a_stranger_that_comes_later_gets_nothing_and_disturbs_nobody(site: Site) -> None:
     stream = list(event_stream(SEED, BATCHES, 90, partitions=PARTITIONS, repeated=0.5))
     with site.worker() as worker:
@@ -195,6 +196,7 @@ def test_a_worker_whose_group_stays_with_a_stranger_ends_with_its_name(site: Sit
     assert "SAFE_V0_KAFKA_GROUP_ID" in sentence
 
 
+@pytest.mark.provokes_warnings
 def test_a_group_that_a_stranger_had_while_no_worker_ran_is_ours_alone_afterwards(site: Site) -> None:
     site.send(list(event_stream(SEED, BATCHES, 12, partitions=PARTITIONS, repeated=0.5)))
     with stranger(site, "newer protocol") as other:

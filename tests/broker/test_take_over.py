@@ -23,7 +23,7 @@ from tests.support.outside import COMPACTED, Outgoing, Outside, Record, Topics
 from tests.support.site import Site
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.broker, pytest.mark.calm]
+pytestmark = pytest.mark.broker
 
 SEED = 29
 BATCHES = make_batches(SEED, batches=1, cases_a_batch=8)

@@ -12,7 +12,7 @@ from tests.support.outside import Outgoing, Record
 from tests.support.site import Site
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.broker, pytest.mark.calm]
+pytestmark = pytest.mark.broker
 
 SOON_SECONDS = 60.0
 LIMIT = 40_000

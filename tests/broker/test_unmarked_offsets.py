@@ -18,7 +18,7 @@ from tests.support.site import Site
 from tests.support.waiting import wait_until
 from tests.support.worker import Worker
 
-pytestmark = [pytest.mark.broker, pytest.mark.calm]
+pytestmark = pytest.mark.broker
 
 BATCHES = make_batches(37, batches=2, cases_a_batch=8)
 CASES = [case for batch in BATCHES for case in batch.cases]

@@ -575,7 +575,10 @@ async def test_a_partition_that_leaves_in_the_middle_of_a_turn_takes_it_along(cl
     commits = [committing(one, 5), committing(other, 6)]
     await until(lambda: "txn-offsets" in cluster.kinds)
     commits[0].cancel()
-    await one.dispose()
+    leaving = asyncio.create_task(one.dispose())
+    await asyncio.sleep(0)
+    cluster.gates["txn-offsets"].set()
+    await leaving
     [_, failure] = await all_of(commits)
     assert isinstance(failure, PartitionLost)
     assert "commit" not in cluster.kinds
