@@ -122,7 +122,9 @@ class Source:
     def __init__(self, servers: str, topics: Topics) -> None:
         self._topics = topics
         self._result, self._report = (event_schema(kind)["examples"][0] for kind in ("result", "report"))
-        self._producer = Producer({"bootstrap.servers": servers, "transactional.id": topics.result, "linger.ms": 5})
+        self._producer = Producer(
+            {"bootstrap.servers": servers, "transactional.id": topics.result, "linger.ms": 5, "log_level": 2}
+        )
         self._producer.init_transactions(PATIENCE_SECONDS)
 
     def run(self, count: int, rate: float, committed: Committed) -> None:

@@ -63,13 +63,14 @@ def result(offset: int, **changes: Any) -> Record:
     return record(Settings().result_topic, document | changes)
 
 
-def test_what_is_kept_does_not_grow_with_the_number_of_results() -> None:
+def test_what_is_kept_does_not_grow_with_the_number_of_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("consumer.results.scorecard._REMEMBERED", 100)
     card = Scorecard(Settings(), newest=7)
-    for offset in range(45_000):
+    for offset in range(250):
         card.note(result(offset))
     kept = [card.newest, card._labels, card._sources]
-    assert [len(each) <= 20_000 for each in kept] == [True, True, True]
-    assert (card.arrived, len(card.newest), len(card.batches)) == (45_000, 7, 1)
+    assert [len(each) <= 100 for each in kept] == [True, True, True]
+    assert (card.arrived, len(card.newest), len(card.batches)) == (250, 7, 1)
 
 
 def test_a_result_that_is_delivered_again_is_shown_once_and_a_new_label_names_the_old_one() -> None:

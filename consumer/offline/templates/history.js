@@ -110,7 +110,7 @@
     const points = dots.map((dot, run) => {
       const answered = chosen.filter(({ labels }) => labels[run] !== ".");
       if (!answered.length) return "";
-      const rate = answered.filter(({ labels }) => labels[run] === "P").length / answered.length;
+      const rate = answered.filter(({ labels }) => labelOf(labels[run]) === "Pass").length / answered.length;
       return `${dot.getAttribute("cx")},${20 + (1 - rate) * 160}`;
     });
     line.setAttribute("points", isAll ? "" : points.join(" "));
