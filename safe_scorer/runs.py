@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from consumer.errors import ConfigurationError
 from consumer.files.outputs import OnDuplicate, open_all
-from consumer.files.selection import one_selection
+from consumer.files.selection import select
 from consumer.offline import stored_report
 from consumer.offline.scoring import moment, score_files
 from consumer.settings import surroundings
@@ -144,7 +144,7 @@ def score_run(
     `concern` may be left out where all test cases are of one. Raises ConfigurationError for what cannot be used.
     """
     with TemporaryDirectory() as scratch, _naming_arguments(Path(scratch)):
-        selection = one_selection(_folder(cases, Path(scratch)), batch, concern)
+        selection = select(_folder(cases, Path(scratch)), concern, batch)
         run, remarks = score_files(
             selection,
             open_all(_files(outputs, Path(scratch))),

@@ -19,7 +19,7 @@ _EXAMPLES: Final = """Examples:
   safe example story .                                  copy six test cases and two runs, to try commands on
   safe topics create --bootstrap-servers broker:9092    create the topics
   safe worker --bootstrap-servers broker:9092 --expectations ./cases
-  safe score -c I25 -b "I25_batch_*" -i run.json -t ./test-cases -o report.json
+  safe score -i run.json -t ./test-cases -o report.json
   safe gate report.json --min-pass-rate 0.8             in CI: exit 1 below 80 %
   safe publish run.json --test-dir ./test-cases         send a report's outputs as events
   safe config show                                      each setting and where it came from
@@ -88,7 +88,6 @@ def test_folder(given: Path | None, loaded: "Loaded") -> Path:
     folder = given or loaded.settings.expectations_folder
     if folder is None:
         raise ConfigurationError(
-            "no folder of test cases was given: name one with --test-dir DIR (with safe lint, as an argument), "
-            "or set SAFE_V0_EXPECTATIONS"
+            "no folder of test cases was given: name one with --test-dir DIR, or set SAFE_V0_EXPECTATIONS"
         )
     return folder

@@ -30,8 +30,8 @@ def list_(
     ] = None,
     format_: Annotated[
         options.ShowFormat,
-        typer.Option("--format", "-f", help="table is for people; json prints one object on each line."),
-    ] = "table",
+        typer.Option("--format", "-f", help="console is for people; json prints one object on each line."),
+    ] = "console",
     summary: Annotated[bool, typer.Option("--summary", help="Only print how many there are for each reason.")] = False,
     bootstrap_servers: options.Servers = None,
     config_file: options.ConfigFile = None,
@@ -73,7 +73,7 @@ def show_letter(
     raw: Annotated[
         bool, typer.Option("--raw", help="With --include-value: write the value's bytes and nothing else.")
     ] = False,
-    format_: options.TableOrJson = "table",
+    format_: options.ConsoleOrJson = "console",
     bootstrap_servers: options.Servers = None,
     config_file: options.ConfigFile = None,
 ) -> int:

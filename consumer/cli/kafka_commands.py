@@ -214,7 +214,7 @@ def results(
     format_: Annotated[
         options.ShowFormat | None,
         typer.Option(
-            "--format", "-f", help="table (the default) is for people; json prints one CloudEvent on each line."
+            "--format", "-f", help="console (the default) is for people; json prints one CloudEvent on each line."
         ),
     ] = None,
     reports: Annotated[
@@ -270,7 +270,7 @@ def results(
     loaded = load_for_kafka(kafka_bootstrap_servers=bootstrap_servers, config=config_file)
     if outputs:
         return print_outputs(loaded, chosen, moment)
-    request = ResultsRequest(chosen, follow, format_ or "table", "report" if reports else "result", moment)
+    request = ResultsRequest(chosen, follow, format_ or "console", "report" if reports else "result", moment)
     return show_results(loaded, request)
 
 

@@ -4,6 +4,7 @@
 import errno
 import io
 import os
+import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -12,6 +13,7 @@ from functools import cache, partial
 import typer
 
 from consumer.cli import (
+    completion,
     dead_letter_commands,
     judge_commands,
     kafka_commands,
@@ -43,6 +45,8 @@ def main(args: Sequence[str] | None = None) -> int:
     """Run the program; returns its exit code."""
     command = _command()
     words = list(sys.argv[1:] if args is None else args)
+    if completion.is_asked_for():
+        completion.complete(command)
     _prepare_output()
     try:
         # Not command.main(): that one answers a broken pipe with 1, which here is a verdict.
@@ -123,7 +127,7 @@ def _usage_problem(error: typer.TyperException) -> str:
     # typer exports no name for the subclasses that know their command and format their message.
     problem: str = getattr(error, "format_message", error.__str__)()
     problem = (
-        " ".join(problem.split())
+        re.sub(r" \(Possible options: (.*)\)$", r". Did you mean \1?", " ".join(problem.split()))
         .replace(": Value error, ", ": ")
         .replace(": Input should be ", ": must be ")
         .replace(", unable to parse string as an integer", "")

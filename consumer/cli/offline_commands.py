@@ -17,10 +17,10 @@ from consumer.errors import ConfigurationError
 @app.command(cls=options.Once, name="score", short_help="Score outputs from files, for people and for CI.")
 def score_(
     *,
-    concern: options.Concern,
-    batch: options.Batch,
     outputs: options.Outputs,
     test_dir: options.TestDir = None,
+    batch: options.Batch = "*",
+    concern: options.SoleConcern = None,
     output: options.OutputFiles = None,
     format_: options.Format = None,
     strict_ah: options.StrictAH = False,
@@ -56,8 +56,8 @@ def score_(
     Examples:
 
     \b
-      safe score -c I25 -b "I25_batch_*" -i run.json -t ./test-cases
-      safe score -c I25 -b golden_set -i run.json -t ./test-cases -o report.json
+      safe score -i run.json -t ./test-cases
+      safe score -i run.json -t ./test-cases -c I25 -b "I25_batch_*" -o report.json
     """
     from consumer.offline.gate import Gate, conditions
     from consumer.offline.score_command import ScoreRequest, score_command
@@ -88,7 +88,7 @@ def watch(
     *,
     outputs: options.Outputs,
     test_dir: options.TestDir = None,
-    concern: options.AnyConcern = None,
+    concern: options.SoleConcern = None,
     batch: options.Batch = "*",
     on_duplicate: options.OnDuplicateOption = None,
     strict_ah: options.StrictAH = False,
@@ -130,6 +130,7 @@ def gate(
     max_doubtful: options.MaxDoubtful = None,
     min_mean: options.MinMean = None,
     min_pass_rate_of: options.MinPassRateOf = None,
+    format_: options.ConsoleOrJson = "console",
 ) -> int:
     """Check whether a report is good enough: exit 0 if it is, 1 if not, 3 if the report cannot be used.
 
@@ -151,12 +152,13 @@ def gate(
         max_unsupported, max_doubtful,
     )  # fmt: skip
     asked = Gate.asked(min_pass_rate, fail_on, confidence, conditions((*at_most, min_mean, min_pass_rate_of)))
-    return gate_command(report, asked or NO_CASE_FAILS)
+    return gate_command(report, asked or NO_CASE_FAILS, format_)
 
 
 @app.command(cls=options.Once, short_help="Say why a test case scored as it did.")
 def explain(
     *,
+    test_ids: options.TestIds = None,
     tests: options.Tests = None,
     outputs: options.OptionalOutputs = None,
     source: options.Source = None,
@@ -192,15 +194,16 @@ def explain(
 
     \b
       safe explain -i run.json -t ./test-cases
-      safe explain --test I25-BATCH1-004 -i run.json -t ./test-cases
+      safe explain I25-BATCH1-004 -i run.json -t ./test-cases
       safe explain --all --format csv -i run.json -t ./test-cases
       safe explain --source factory.generation.output/0/41 -t ./test-cases
     """
     from consumer.offline.answers import AnswerFilter
     from consumer.offline.explain_command import Coordinates, ExplainRequest, explain_record, explain_tests
 
+    tests = [*(test_ids or ()), *(tests or ())]
     if source is not None and (tests or outputs):
-        raise ConfigurationError("--source names one record by itself: leave --test and --outputs out")
+        raise ConfigurationError("--source names one record by itself: leave test_ids and --outputs out")
     if source is not None and (output_says or narrative_says):
         raise ConfigurationError(
             "--source explains every term of one record: leave --output-says and --narrative-says out"
@@ -208,7 +211,7 @@ def explain(
     if source is None and not outputs:
         raise ConfigurationError("nothing to explain was given: give --outputs, or --source")
     if sum((failing, label is not None, everything, bool(tests))) > 1:
-        raise ConfigurationError("give only one of --test, --failing, --label and --all")
+        raise ConfigurationError("give only one of test_ids, --failing, --label and --all")
     coordinates = None if source is None else Coordinates.read(source)
     settings_for = load if coordinates is None else load_for_kafka
     loaded = settings_for(config=config_file, ah_strict=strict_ah or None, kafka_bootstrap_servers=bootstrap_servers)
@@ -216,7 +219,7 @@ def explain(
     if coordinates is not None:
         return explain_record(loaded.settings, loaded.policy, coordinates, folder)
     request = ExplainRequest(
-        test_ids=tests or [],
+        test_ids=tests,
         which="all" if everything else label or "fail",
         concern=concern,
         batch=batch,
@@ -245,6 +248,7 @@ def triage(
     narrative_says: options.NarrativeSays = None,
     opinions: options.Opinions = None,
     on_duplicate: options.OnDuplicateOption = None,
+    strict_ah: options.StrictAH = False,
     force: options.Force = False,
     config_file: options.ConfigFile = None,
 ) -> int:
@@ -268,7 +272,7 @@ def triage(
     from consumer.offline.triage import TriageRequest
     from consumer.offline.triage_command import triage_command
 
-    loaded = load(config=config_file)
+    loaded = load(config=config_file, ah_strict=strict_ah or None)
     answers = AnswerFilter(output_says or (), narrative_says or ())
     request = TriageRequest(
         test_folder(test_dir, loaded), batch, concern, on_duplicate, include_text, answers, read_opinions(opinions)
@@ -292,6 +296,7 @@ def review(
     narrative_says: options.NarrativeSays = None,
     opinions: options.Opinions = None,
     on_duplicate: options.OnDuplicateOption = None,
+    strict_ah: options.StrictAH = False,
     config_file: options.ConfigFile = None,
 ) -> int:
     """Decide on missed terms and proposals, on a page in the browser that shows narrative and output side by side.
@@ -311,7 +316,7 @@ def review(
     from consumer.offline.review_command import review_command
     from consumer.offline.triage import TriageRequest
 
-    loaded = load(config=config_file)
+    loaded = load(config=config_file, ah_strict=strict_ah or None)
     answers = AnswerFilter(output_says or (), narrative_says or ())
     request = TriageRequest(
         test_folder(test_dir, loaded), batch, concern, on_duplicate,
@@ -325,14 +330,13 @@ def lint(
     *,
     paths: Annotated[
         list[Path] | None,
-        typer.Argument(
-            help="Folders of batch files, or batch files. Default: SAFE_V0_EXPECTATIONS, if that is a folder."
-        ),
+        typer.Argument(help="Folders of batch files, or batch files; or give --test-dir."),
     ] = None,
+    test_dir: options.TestDir = None,
     concern: options.AnyConcern = None,
     batch: options.Batch = "*",
     outputs: options.OptionalOutputs = None,
-    format_: options.TableOrJson = "table",
+    format_: options.ConsoleOrJson = "console",
     fail_on: options.LintFailOn = "warning",
     baseline: Annotated[
         Path | None,
@@ -365,7 +369,9 @@ def lint(
     from consumer.settings import surroundings
 
     loaded = load(config=config_file)
-    request = LintRequest(paths or [test_folder(None, loaded)], concern, batch, outputs or (), baseline, mutate)
+    if paths and test_dir is not None:
+        raise ConfigurationError("name the test cases once: as arguments, or with --test-dir")
+    request = LintRequest(paths or [test_folder(test_dir, loaded)], concern, batch, outputs or (), baseline, mutate)
     return lint_command(
         loaded.policy,
         request,
@@ -381,8 +387,9 @@ def mutate(
     test_dir: options.TestDir = None,
     batch: options.Batch = "*",
     concern: options.AnyConcern = None,
-    format_: options.TableOrJson = "table",
+    format_: options.ConsoleOrJson = "console",
     everything: Annotated[bool, typer.Option("--all", help="Also list the mutants that were caught.")] = False,
+    strict_ah: options.StrictAH = False,
     config_file: options.ConfigFile = None,
 ) -> int:
     """Find errors that test cases would let through, such as a negation removed, a different number, time or side.
@@ -401,7 +408,7 @@ def mutate(
     """
     from consumer.offline.mutate_command import mutate_command
 
-    loaded = load(config=config_file)
+    loaded = load(config=config_file, ah_strict=strict_ah or None)
     folder = test_folder(test_dir, loaded)
     return mutate_command(loaded.policy, folder, batch, concern, format_=format_, with_caught=everything)
 
@@ -517,6 +524,7 @@ def verify(
     report: Annotated[Path, typer.Argument(help="A JSON report of safe score; - is standard input.")],
     outputs: options.Outputs,
     test_dir: options.TestDir = None,
+    format_: options.ConsoleOrJson = "console",
     config_file: options.ConfigFile = None,
 ) -> int:
     """Recompute a report from its inputs: exit 0 if every number is the same, 1 if not, 3 if that cannot be checked.
@@ -530,4 +538,4 @@ def verify(
     """
     from consumer.offline.report_commands import verify_command
 
-    return verify_command(report, test_folder(test_dir, load(config=config_file)), outputs)
+    return verify_command(report, test_folder(test_dir, load(config=config_file)), outputs, format_)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @offsets.command(cls=options.Once, short_help="Show where each partition of the input continues.")
 def show(
     *,
-    format_: options.TableOrJson = "table",
+    format_: options.ConsoleOrJson = "console",
     group_id: options.GroupId = None,
     bootstrap_servers: options.Servers = None,
     config_file: options.ConfigFile = None,

@@ -4,6 +4,7 @@ An option that is not named here is named after the parameter that takes it. A v
 checked by consumer.settings, like the values of every other source.
 """
 
+from collections.abc import Collection
 from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
@@ -13,11 +14,12 @@ from typing_extensions import override
 
 from consumer.cli.missing_libraries import missing_library
 from consumer.dead_letter_reasons import REASONS
+from consumer.errors import ConfigurationError
 
 Role = Literal["scorer", "aggregator", "all"]
 EventName = Literal["input", "result", "report", "dead-letter"]
 ExampleName = Literal["story", "subscriber"]
-ShowFormat = Literal["table", "json"]
+ShowFormat = Literal["console", "json"]
 OnDuplicate = Literal["first", "last"]
 ReportFormat = Literal["json", "console", "markdown", "junit", "csv", "terms", "html", "all"]
 ComparisonFormat = Literal["console", "json", "markdown", "html"]
@@ -41,7 +43,7 @@ LogLevel = Annotated[
     str | None, typer.Option(metavar="LEVEL", help="debug, info (default), warning, error or critical.")
 ]
 LogFormat = Annotated[str | None, typer.Option(metavar="FORMAT", help="json, or console (default on a terminal).")]
-TableOrJson = Annotated[ShowFormat, typer.Option("--format", "-f", help="table is for people, json for programs.")]
+ConsoleOrJson = Annotated[ShowFormat, typer.Option("--format", "-f", help="console is for people, json for programs.")]
 StrictAH = Annotated[
     bool, typer.Option("--strict-ah", help="One forbidden term makes AH 0, even if an override says otherwise.")
 ]
@@ -165,8 +167,9 @@ AllowEmpty = Annotated[
 ]
 Tests = Annotated[
     list[str] | None,
-    typer.Option("--test", metavar="ID", help="The test_id of a case in --outputs; can be repeated."),
+    typer.Option("--test", metavar="ID", help="The same as an argument."),
 ]
+TestIds = Annotated[list[str] | None, typer.Argument(metavar="[TEST_ID]...", help="Which cases to explain.")]
 Source = Annotated[
     str | None,
     typer.Option(metavar="TOPIC/PARTITION/OFFSET", help="An input record, as the field `source` of a result names it."),
@@ -234,12 +237,21 @@ class Once(typer.core.TyperCommand):
 
     @override
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # typer exports no name for the class of its contexts
-        _, _, given = self.make_parser(ctx).parse_args(args=list(args))
+        if ctx.resilient_parsing:  # a shell asks what may follow what is there
+            return super().parse_args(ctx, args)
+        values, _, given = self.make_parser(ctx).parse_args(args=list(args))
+        if not values.get("help"):
+            self._refuse_missing(ctx, {each.name for each in given if values.get(each.name)})
         for parameter in given:
             repeats = parameter.multiple or parameter.nargs != 1 or getattr(parameter, "is_flag", False)
             if not repeats and given.count(parameter) > 1:
                 raise typer.BadParameter("it is given twice; give it once", ctx, param_hint=parameter.opts[0])
         return super().parse_args(ctx, args)
+
+    def _refuse_missing(self, ctx: Any, given: Collection[str]) -> None:  # noqa: ANN401 (as above)
+        missing = [_called(each) for each in self.params if each.required and each.name not in given]
+        if missing:
+            raise ConfigurationError(f"missing {', '.join(missing)}; see {ctx.command_path} --help")
 
     @override
     def invoke(self, ctx: Any) -> Any:
@@ -250,6 +262,13 @@ class Once(typer.core.TyperCommand):
             if missing is None:
                 raise
             raise missing from error
+
+
+def _called(parameter: Any) -> str:  # noqa: ANN401 (typer exports no name for the class of options)
+    """An option or argument as help names it, with what it takes."""
+    option = parameter.opts[0]
+    takes: str = parameter.metavar or parameter.name.upper()
+    return f"{option} {takes}" if option.startswith("-") else takes
 
 
 class Comparing(Once):
@@ -268,9 +287,14 @@ class Comparing(Once):
 
 # --- the options of `score`
 
-Concern = Annotated[str, typer.Option("--concern", "-c", metavar="ID", help="The concern whose test cases are scored.")]
 Batch = Annotated[
     str, typer.Option("--batch", "-b", metavar="GLOB", help='Which batches: a name or a quoted glob; "*" means all.')
+]
+SoleConcern = Annotated[
+    str | None,
+    typer.Option(
+        "--concern", "-c", metavar="ID", help="The concern whose test cases are scored; needed where there are several."
+    ),
 ]
 AnyConcern = Annotated[
     str | None, typer.Option("--concern", "-c", metavar="ID", help="Only this concern's test cases.")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @config.command(cls=options.Once, short_help="Print each setting and where it came from.")
 def show(
     *,
-    format_: options.TableOrJson = "table",
+    format_: options.ConsoleOrJson = "console",
     strict_ah: options.StrictAH = False,
     config_file: options.ConfigFile = None,
 ) -> None:

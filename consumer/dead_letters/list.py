@@ -17,7 +17,7 @@ from consumer.text import printable
 from consumer.wire.dead_letter import Letter
 from consumer.wire.times import rfc_3339
 
-ListFormat = Literal["table", "json"]
+ListFormat = Literal["console", "json"]
 
 _NUMBERS_WIDTH = 12
 """Columns for /PARTITION/OFFSET after the name of a topic."""
@@ -30,7 +30,7 @@ class ListRequest:
     """Which dead letters to list, and how; `limit` counts rows."""
 
     selection: Selection
-    format: ListFormat = "table"
+    format: ListFormat = "console"
     limit: int | None = None
     summary_alone: bool = False
 
@@ -75,15 +75,15 @@ async def print_letters(topic: TopicScan, request: ListRequest, *, source_width:
     has_rows = not request.summary_alone
     async with aclosing(chosen_letters(topic, request.selection, foreign, prints_rows=has_rows)) as letters:
         async for letter in letters:
-            if has_rows and request.format == "table" and not summary.total:
+            if has_rows and request.format == "console" and not summary.total:
                 names = ("LETTER", "FAILED_AT", "REASON", "STAGE", "SOURCE", "BYTES", "DETAIL")
                 print(_ROW.format(*names, source_width=source_width))
             if has_rows:  # json.dumps escapes all that a terminal would obey
-                print(_row(letter, source_width) if request.format == "table" else json.dumps(as_document(letter)))
+                print(_row(letter, source_width) if request.format == "console" else json.dumps(as_document(letter)))
             summary.note(letter)
             if summary.total == request.limit:
                 break
-    for line in summary.lines("table" if has_rows else request.format):
+    for line in summary.lines("console" if has_rows else request.format):
         print(line, file=sys.stderr if has_rows else sys.stdout)
     for remark in _remarks(summary, foreign, request):
         print_message(remark)

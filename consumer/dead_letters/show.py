@@ -25,7 +25,7 @@ class ShowRequest:
     """Which dead letter to show, and how; `raw` writes the value's bytes and nothing else."""
 
     name: Name
-    format: ListFormat = "table"
+    format: ListFormat = "console"
     include_value: bool = False
     raw: bool = False
 

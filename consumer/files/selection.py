@@ -100,9 +100,16 @@ class Selection:
         return "no concern" if self.is_of_any_concern else f"concern {visible(self.concern_id)}"
 
 
-def select(test_dir: Path, concern: str, pattern: str) -> Selection:
-    """Select by `--concern`, whatever its case, and `--batch`, a glob over file names; raises ConfigurationError."""
-    return _of_concern(test_dir, concern, chosen_batches(test_dir, pattern))
+def select(test_dir: Path, concern: str | None, pattern: str) -> Selection:
+    """Select by `--concern`, whatever its case, and `--batch`, a glob over file names; raises ConfigurationError.
+
+    The concern may be left out where there is only one.
+    """
+    selection, *others = selections(test_dir, pattern, concern)
+    if others:
+        listed = named((each.concern_id for each in (selection, *others)), _NAMED, MAX_ID_LENGTH)
+        raise ConfigurationError(f"the test cases are of several concerns: {listed}; score one of them (--concern)")
+    return selection
 
 
 def select_batches(test_dir: Path, concern: str, names: Iterable[str], *, only: str | None = None) -> Selection:
@@ -134,18 +141,6 @@ def selections(test_dir: Path, pattern: str, concern: str | None) -> list[Select
     """
     batches = chosen_batches(test_dir, pattern)
     return [_of_concern(test_dir, concern, batches)] if concern is not None else select_each_concern(test_dir, batches)
-
-
-def one_selection(test_dir: Path, pattern: str, concern: str | None) -> Selection:
-    """Select by `--batch` and `--concern`, which may be left out where all test cases are of one.
-
-    Raises ConfigurationError.
-    """
-    selection, *others = selections(test_dir, pattern, concern)
-    if others:
-        listed = named([each.concern_id for each in (selection, *others)])
-        raise ConfigurationError(f"the test cases are of several concerns: {listed}; score one of them")
-    return selection
 
 
 def select_each_concern(test_dir: Path, chosen: Batches, *, only: str | None = None) -> list[Selection]:

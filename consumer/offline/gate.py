@@ -32,6 +32,14 @@ class Decision:
 
     passed: bool
     line: str
+    rules: Sequence[tuple[bool, str]] = ()
+    """Each condition: whether it holds, and what it says."""
+    note: str | None = None
+
+    def document(self, remarks: Sequence[str]) -> dict[str, Any]:
+        """As JSON (contract.md, "Gate")."""
+        conditions = [{"holds": holds, "says": says} for holds, says in self.rules]
+        return {"passed": self.passed, "conditions": conditions, "note": self.note, "remarks": [*remarks]}
 
     @classmethod
     def by(cls, rules: Iterable[tuple[bool, str]], note: str | None = None) -> Self:
@@ -46,7 +54,7 @@ class Decision:
         has_note = note is not None and not any(line.startswith(note) for line in lines)
         noted = f". Note: {note}" if has_note else ""
         how = "" if not told else " NOT passed" if failed else " passed"
-        return cls(not failed, f"gate{how}: {'; '.join(lines) or _NO_CONDITION}{noted}")
+        return cls(not failed, f"gate{how}: {'; '.join(lines) or _NO_CONDITION}{noted}", tuple(told), note)
 
 
 def _check_fraction(given: str, number: float, percent: str = "80 percent is 0.8") -> None:

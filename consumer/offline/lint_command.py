@@ -11,14 +11,14 @@ from consumer.text import count_of
 from safe_core import Policy
 from safe_core.lint_rules import Severity
 
-LintFormat = Literal["table", "json"]
+LintFormat = Literal["console", "json"]
 
 
 def lint_command(
     policy: Policy,
     request: LintRequest,
     *,
-    format_: LintFormat = "table",
+    format_: LintFormat = "console",
     fail_on: Severity | Literal["never"] = "warning",
     github_actions: bool = False,
 ) -> int:

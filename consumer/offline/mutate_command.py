@@ -17,7 +17,7 @@ def mutate_command(
     batch: str,
     concern: str | None,
     *,
-    format_: Literal["table", "json"],
+    format_: Literal["console", "json"],
     with_caught: bool,
 ) -> int:
     """Alter the narratives, print what survived, and give the exit code; raises ConfigurationError."""

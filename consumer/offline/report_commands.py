@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from consumer.errors import ConfigurationError
 from consumer.exit_codes import CODE_OF_GATE, EXIT_OK
@@ -19,20 +19,24 @@ from consumer.offline.pages.comparison_content import RENDERED, headline, remark
 from consumer.offline.pages.report_content import own_rules
 from consumer.offline.stored_report import checked_summary, distinct_names, read_report
 from consumer.offline.verify import lines, verify
-from consumer.terminal import print_message
+from consumer.terminal import print_json, print_message
 from consumer.text import count_of, named, printable, quoted
 
 _LONGEST_PATH: Final = 300
 
 
-def gate_command(report: Path, gate: Gate) -> int:
+def gate_command(report: Path, gate: Gate, format_: Literal["console", "json"] = "console") -> int:
     """Decide on a report that is there, print why, and give the exit code; raises ConfigurationError."""
     document, name = read_report(report), called(report)
     checked_summary(document, name)
     check_borne_out(document, name)
     decision = gate.decide(document, printable(str(name)))
-    print_message(*_worth_knowing(document), *gate.out_of_reach(document))
-    print(decision.line)
+    remarks = [*_worth_knowing(document), *gate.out_of_reach(document)]
+    print_message(*remarks)
+    if format_ == "json":
+        print_json(decision.document(remarks))
+    else:
+        print(decision.line)
     return CODE_OF_GATE[decision.passed]
 
 
@@ -78,12 +82,16 @@ def _print_comparison(comparison: Comparison, shown: Format | None) -> None:
         print_message(*([] if comparison.decision is None else [comparison.decision]))
 
 
-def verify_command(report: Path, test_dir: Path, outputs: Sequence[Path]) -> int:
+def verify_command(
+    report: Path, test_dir: Path, outputs: Sequence[Path], format_: Literal["console", "json"] = "console"
+) -> int:
     """Recompute a report, print the first differences, and give the exit code; raises ConfigurationError."""
     verification = verify(read_report(report), called(report), test_dir, outputs)
     print_message(*verification.remarks)
-    for line in lines(verification):
-        print(line)
+    if format_ == "json":
+        print_json(verification.document())
+    else:
+        print(*lines(verification), sep="\n")
     return CODE_OF_GATE[not verification.differences]
 
 

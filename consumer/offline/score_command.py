@@ -48,7 +48,7 @@ _STEP_SUMMARY_BYTES: Final = 1024 * 1024
 class ScoreRequest:
     """What was asked for on the command line."""
 
-    concern: str
+    concern: str | None
     batch: str
     outputs: Sequence[Path]
     test_dir: Path

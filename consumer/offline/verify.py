@@ -30,6 +30,11 @@ class Verification:
     recomputed: Mapping[str, Any]
     remarks: Sequence[str]
 
+    def document(self) -> dict[str, Any]:
+        """As JSON (contract.md, "Verification"): a side that has no value has no such field."""
+        differences = [each.document() for each in self.differences]
+        return {"same": not differences, "differences": differences, "remarks": [*self.remarks]}
+
 
 def verify(report: Mapping[str, Any], path: Path, test_dir: Path, outputs: Sequence[Path]) -> Verification:
     """Score the inputs again by the configuration that the report names; raises ConfigurationError if that cannot be.

@@ -33,6 +33,11 @@ class Difference:
     reported: object
     recomputed: object
 
+    def document(self) -> dict[str, object]:
+        """As JSON: what a side has not is left out."""
+        sides = {"reported": self.reported, "recomputed": self.recomputed}
+        return {"place": self.place, **{name: value for name, value in sides.items() if value is not ABSENT}}
+
     @override
     def __str__(self) -> str:
         if self.reported is ABSENT:

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 from consumer.errors import ConfigurationError
 from consumer.exit_codes import EXIT_OK
 from consumer.files.outputs import OUTPUT_SUFFIXES, OnDuplicate, is_standard_input, open_all
-from consumer.files.selection import one_selection
+from consumer.files.selection import select
 from consumer.offline.compare import Change, Comparison, NotJudged, compare
 from consumer.offline.pages.comparison_content import headline, measures, remarks, terms_of, why_not
 from consumer.offline.pages.numbers import pass_rate, score
@@ -117,7 +117,7 @@ class Watch:
 
     def _scored(self) -> Mapping[str, Any]:
         request = self.request
-        selection = one_selection(request.test_dir, request.batch, request.concern)
+        selection = select(request.test_dir, request.concern, request.batch)
         files = open_all(request.outputs)
         run, said = score_files(selection, files, self.policy, generated_at="", on_duplicate=request.on_duplicate)
         if said != self._remarks:

@@ -9,7 +9,7 @@ from consumer.settings import Settings
 from consumer.terminal import print_message
 from consumer.text import count_of
 
-ShowFormat = Literal["table", "json"]
+ShowFormat = Literal["console", "json"]
 
 _ROW = "{:>9}  {:>12}  {:<12}  {:>12}  {:>12}"
 _NOBODY = "-"
@@ -18,10 +18,10 @@ _NOBODY = "-"
 async def show_offsets(settings: Settings, format_: ShowFormat) -> int:
     """Print a row for each partition and return the exit code, 0; raises ConfigurationError, Transient or Fatal."""
     offsets = await look(settings)
-    if format_ == "table":
+    if format_ == "console":
         print(_ROW.format("PARTITION", "OFFSET", "COMMITTED_BY", "SCORED_UP_TO", "END"))
     for each in offsets:
-        print(_row(each) if format_ == "table" else json.dumps(as_document(each)))
+        print(_row(each) if format_ == "console" else json.dumps(as_document(each)))
     strange = sum(each.is_strange for each in offsets)
     if strange:
         have = "has" if strange == 1 else "have"

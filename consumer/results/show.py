@@ -43,7 +43,7 @@ class ResultsRequest:
 
     batches: Batches
     follow: bool = False
-    format: Literal["table", "json"] = "table"
+    format: Literal["console", "json"] = "console"
     kind: Kind = "result"
     since: int | None = None
 

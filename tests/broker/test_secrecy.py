@@ -337,7 +337,7 @@ def await_not_ready(worker: Worker) -> None:
 
 def note_commands(said: Said, site: Site, folder: Path) -> None:
     """Keep what the other commands say of the same settings, right and wrong."""
-    for form in ("table", "json"):
+    for form in ("console", "json"):
         shown = site.installation.run("config", "show", "--format", form, folder=folder)
         assert shown.returncode == 0
         said.note("config show", shown.stdout, shown.stderr)

@@ -55,7 +55,7 @@ HELP = [
     (["worker", "--help"], "--role"),
     (["publish", "-h"], "--on-duplicate"),
     (["topics", "create", "--help"], "--replication-factor"),
-    (["config", "show", "--help"], "table|json"),
+    (["config", "show", "--help"], "console|json"),
     (["demo", "--help"], "--keep"),
 ]
 
@@ -116,7 +116,7 @@ FAILURES = [
     ),
     (["worker", "--role"], {}, "Option '--role' requires an argument; see safe"),
     (["worker", "--role", "reader"], {}, "Invalid value for '--role'"),
-    (["publish"], {}, "Missing argument 'paths'; see safe publish --help"),
+    (["publish"], {}, "missing PATHS; see safe publish --help"),
     (["topics", "create", "--partitions", "0"], {}, "Invalid value for '--partitions'"),
     (["topics", "create", "--partitions", "eight"], {}, "Invalid value for '--partitions'"),
     (["topics", "make"], {}, "No such command 'make'"),
@@ -188,7 +188,7 @@ def test_the_settings_are_shown_to_programs(
     assert document["notes"] == ["--strict-ah beats all: AH is strict for every case, whatever an override says."]
 
 
-@pytest.mark.parametrize("format_", ["table", "json"])
+@pytest.mark.parametrize("format_", ["console", "json"])
 def test_a_secret_is_shown_as_set_and_never_itself(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, format_: str
 ) -> None:

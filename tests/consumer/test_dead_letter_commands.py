@@ -363,11 +363,11 @@ HOSTILE = "\x1b[2J\r\n\x9b\u202e"
 OBEYED = {"\x1b", "\r", "\x9b", "\u202e"}
 
 
-@pytest.mark.parametrize("format_", ["table", "json"])
+@pytest.mark.parametrize("format_", ["console", "json"])
 async def test_no_row_can_command_a_terminal(format_: Any, capsys: pytest.CaptureFixture[str]) -> None:
     record = buried(reason=HOSTILE, stage=HOSTILE, detail=HOSTILE, source=(HOSTILE, 0, 0), group=HOSTILE)
     lines, errors = await listed([record], capsys, format=format_)
-    assert len(lines) == (2 if format_ == "table" else 1)
+    assert len(lines) == (2 if format_ == "console" else 1)
     assert len(errors.splitlines()) == 1
     assert not OBEYED & set("".join(lines) + errors)
 
@@ -381,7 +381,7 @@ def shown(record: Kept, capsys: pytest.CaptureFixture[str], **request: Any) -> s
     return capsys.readouterr().out
 
 
-@pytest.mark.parametrize("format_", ["table", "json"])
+@pytest.mark.parametrize("format_", ["console", "json"])
 def test_what_a_record_holds_is_shown_only_when_asked_for(format_: Any, capsys: pytest.CaptureFixture[str]) -> None:
     record = buried(headers=[("trace", CANARY.encode()), ("other", None)])
     closed = shown(record, capsys, format=format_)
@@ -825,7 +825,7 @@ REFUSED: list[tuple[list[str], str]] = [
     (["list", "--after", "x"], "--after x is not PARTITION/OFFSET of the dead-letter topic"),
     (["list", "--after", f"{INPUT}/0/1"], "is not PARTITION/OFFSET"),
     (["list", "--since", "1h", "--since", "2h"], "it is given twice"),
-    (["show"], "Missing argument"),
+    (["show"], "missing LETTER; see safe dead-letters show --help"),
     (["show", "41"], "41 is not the name of a dead letter"),
     (["show", "3/41", "--raw"], "--include-value"),
     (["replay"], "no dead letters were chosen"),

@@ -319,7 +319,7 @@ def test_texts_are_quoted_in_files_only_where_that_is_asked_for(
 
 def test_only_one_choice_of_cases(capsys: pytest.CaptureFixture[str]) -> None:
     assert explain("--all", "--label", "pass") == 3
-    assert "give only one of --test, --failing, --label and --all" in capsys.readouterr().err
+    assert "give only one of test_ids, --failing, --label and --all" in capsys.readouterr().err
 
 
 def test_a_test_id_in_other_letters_is_suggested_once(capsys: pytest.CaptureFixture[str]) -> None:

@@ -153,7 +153,7 @@ WRONG = [
     ),
     (["--test", "A-1", "-c", "S11", "-i", "run.json"], "the test case A-1 is not of --concern S11, but of K07"),
     (["--test", "A-1"], "nothing to explain was given: give --outputs, or --source"),
-    (["--source", "t/0/1", "--test", "A-1"], "--source names one record by itself: leave --test and --outputs out"),
+    (["--source", "t/0/1", "--test", "A-1"], "--source names one record by itself: leave test_ids and --outputs out"),
     (["--source", "t/0/1"], "SAFE_V0_KAFKA_BOOTSTRAP_SERVERS is not set"),
     (["--source", "t/0"], "--source t/0 is not TOPIC/PARTITION/OFFSET, such as"),
     (["--source", "t/x/1"], "--source t/x/1 is not TOPIC/PARTITION/OFFSET"),

@@ -262,12 +262,14 @@ DECISIONS_BY_BOUND: list[tuple[Gate, dict[str, Any], bool, str]] = [
 
 @pytest.mark.parametrize(("gate", "of", "passed", "why"), [*DECISIONS, *DECISIONS_BY_BOUND])
 def test_the_gate_decides_and_says_by_which_rule(gate: Gate, of: dict[str, Any], passed: bool, why: str) -> None:
-    assert decided(gate, of) == Decision(passed, f"gate {'passed' if passed else 'NOT passed'}: {why}")
+    decision = decided(gate, of)
+    assert (decision.passed, decision.line) == (passed, f"gate {'passed' if passed else 'NOT passed'}: {why}")
 
 
 def test_a_gate_without_a_condition_says_so_and_not_that_anything_passed() -> None:
     line = "gate: no condition was set (--fail-on never, no --min-pass-rate)"
-    assert decided(Gate(None, "never"), summary(0, 0, 3)) == Decision(passed=True, line=line)
+    decision = decided(Gate(None, "never"), summary(0, 0, 3))
+    assert (decision.passed, decision.line, decision.rules) == (True, line, ())
 
 
 @given(st.integers(1, 10**9).flatmap(lambda total: st.tuples(st.integers(1, total), st.just(total))))
@@ -349,7 +351,15 @@ def test_a_report_that_safe_score_writes_is_decided_on(tmp_path: Path) -> None:
         "gate NOT passed: pass rate 0.286 (2 of 7 cases) is below --min-pass-rate 0.8. "
         "Note: 1 case with nothing at all to check"
     )
-    assert Gate(0.8, "never").decide(found) == Decision(passed=False, line=line)
+    decision = Gate(0.8, "never").decide(found)
+    assert (decision.passed, decision.line) == (False, line)
+    rate = "pass rate 0.286 (2 of 7 cases) is below --min-pass-rate 0.8"
+    assert decision.document(["a remark"]) == {
+        "passed": False,
+        "conditions": [{"holds": False, "says": rate}],
+        "note": "1 case with nothing at all to check",
+        "remarks": ["a remark"],
+    }
 
 
 SOUND: list[tuple[str, Mapping[str, Any]]] = [

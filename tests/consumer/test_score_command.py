@@ -106,9 +106,7 @@ def spoil(name: str, text: str) -> str:
 
 
 WRONG: list[tuple[str, list[str] | None, dict[str, str], str]] = [
-    ("no outputs option", ["score", "-c", "K07", "-b", "*"], {}, "Missing option '--outputs'"),
-    ("no concern", ["score", "-b", "*", "-i", "mixed.json"], {}, "Missing option '--concern'"),
-    ("no batch", ["score", "-c", "K07", "-i", "mixed.json"], {}, "Missing option '--batch'"),
+    ("no outputs option", ["score", "-c", "K07", "-b", "*"], {}, "missing --outputs PATH; see safe score --help"),
     ("an unknown option", safe_score("--formt", "json"), {}, "No such option: --formt"),
     ("an unknown format", safe_score("--format", "yaml"), {}, "Invalid value for '--format'"),
     ("no folder of test cases", ["score", "-c", "K07", "-b", "*", "-i", "mixed.json"], {}, "no folder of test cases"),
