@@ -210,7 +210,7 @@ SHORTER = [
         30_000,
         f"52 of 90 failing cases, 60 of 60 cases to review, the terms of 89 of 90 failing cases, {NO_REVIEW}",
     ),
-    (40_000, "all else"),
+    (40_200, "all else"),
 ]
 
 
