@@ -202,16 +202,12 @@ def explain(
     from consumer.offline.explain_command import Coordinates, ExplainRequest, explain_record, explain_tests
 
     tests = [*(test_ids or ()), *(tests or ())]
-    if source is not None and (tests or outputs):
-        raise ConfigurationError("--source names one record by itself: leave test_ids and --outputs out")
-    if source is not None and (output_says or narrative_says):
-        raise ConfigurationError(
-            "--source explains every term of one record: leave --output-says and --narrative-says out"
-        )
-    if source is None and not outputs:
-        raise ConfigurationError("nothing to explain was given: give --outputs, or --source")
     if sum((failing, label is not None, everything, bool(tests))) > 1:
         raise ConfigurationError("give only one of test_ids, --failing, --label and --all")
+    if source is None and not outputs:
+        raise ConfigurationError("nothing to explain was given: give --outputs, or --source")
+    if source is not None:
+        _refuse_beside_source(tests or outputs, output_says or narrative_says)
     coordinates = None if source is None else Coordinates.read(source)
     settings_for = load if coordinates is None else load_for_kafka
     loaded = settings_for(config=config_file, ah_strict=strict_ah or None, kafka_bootstrap_servers=bootstrap_servers)
@@ -231,6 +227,15 @@ def explain(
         opinions=opinions,
     )  # fmt: skip
     return explain_tests(loaded.policy, request)
+
+
+def _refuse_beside_source(choosing: object, narrowing: object) -> None:
+    if choosing:
+        raise ConfigurationError("--source names one record by itself: leave test_ids and --outputs out")
+    if narrowing:
+        raise ConfigurationError(
+            "--source explains every term of one record: leave --output-says and --narrative-says out"
+        )
 
 
 @app.command(cls=options.Once, short_help="Say what to change first, and how many cases would then get a better label.")

@@ -119,10 +119,10 @@ NOT_HERE = ("pip ", "git ")
 
 # What the pages say of a command beyond what they show: its exit code, and how its output begins.
 SAID = {
-    "safe score --concern STROKE --batch 'stroke_*' --outputs run.json --test-dir cases --verbose": (2, "╔═"),
+    "safe score --outputs run.json --test-dir cases --verbose": (2, "╔═"),
     "safe gate report.json --min-pass-rate 0.8 --fail-on fail": (1, "gate NOT passed"),
     "safe verify report.json --outputs run.json --test-dir cases": (0, "verified:"),
-    "safe explain --test ST-001 --outputs run.json --test-dir cases": (0, "1 miss:"),
+    "safe explain ST-001 --outputs run.json --test-dir cases": (0, "1 miss:"),
     "safe lint cases --outputs run.json": (1, "Ceiling:"),
     "safe compare report.json report.json --output comparison.md --fail-on-regression": (0, "Nothing changed beyond"),
 }
