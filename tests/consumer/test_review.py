@@ -679,7 +679,7 @@ def test_each_format_of_explain_has_the_decisions_and_comments_only_with_text(
     [row] = [line for line in told["csv"].splitlines() if "rejected by ann, 2026-01-02" in line]
     assert "arrived Sunday 18:00" in row
     assert "Judged `unsafe by bob, 2026-01-02" in told["markdown"]
-    assert "(decided: `rejected by ann, 2026-01-02" in told["markdown"]
+    assert "- decided: `rejected by ann, 2026-01-02" in told["markdown"]
 
 
 @pytest.mark.parametrize("content", ["[]", '{"safe_decisions": 7}'])

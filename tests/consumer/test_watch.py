@@ -163,7 +163,7 @@ def test_no_text_of_an_output_is_shown(request_: WatchRequest, tmp_path: Path) -
 REFUSED = [
     (["-i", "-", "-t", "cases"], "--outputs -: standard input cannot be watched; name files or folders"),
     (["-i", "run.json"], "no folder of test cases was given"),
-    ([], "Missing option '--outputs'"),
+    ([], "missing --outputs PATH"),
 ]
 
 
