@@ -162,7 +162,7 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
         self._paused: set[int] = set()
         self._rests: dict[int, _Rest] = {}
         self._arrival: asyncio.Future[None] | None = None
-        self._next_fetch_at = 0.0
+        self._next_fetch_at = self._paused_since = 0.0
         self._failure: SafeError | None = None
         # What the current poll has found so far: a partition that gets another position meanwhile must not deliver it.
         self._taken: dict[int, aiokafka_internals.Taken] = {}
@@ -282,10 +282,13 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
         self._taken.clear()
         self._unread.clear()
         began = time.monotonic()
+        if began >= self._next_fetch_at:
+            self._paused_since = began  # a pause is no longer for what other brokers answer meanwhile
         for where in self._ready():
             await self._take(where)
             taken = sum(map(len, self._taken.values()))
-            self._next_fetch_at = began + min(_FETCH_PAUSE_SECONDS, _FETCH_PAUSE_A_RECORD_SECONDS * taken)
+            pause = min(_FETCH_PAUSE_SECONDS, _FETCH_PAUSE_A_RECORD_SECONDS * taken)
+            self._next_fetch_at = max(self._next_fetch_at, self._paused_since + pause)
             await asyncio.sleep(0)  # a take never suspends, and may take long
         if not self._taken:
             self._raise_failure()

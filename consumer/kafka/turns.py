@@ -55,7 +55,7 @@ from consumer.kafka.failures import FAILURES, answered
 from consumer.kafka.group_offsets import Committed, OutOfGroup
 from consumer.kafka.open_transaction import OpenTransaction
 from consumer.kafka.own_producer import OwnProducer
-from consumer.kafka.protocol import Identity, Member
+from consumer.kafka.protocol import NOBODY, Identity, Member
 from consumer.kafka.reader import read_marker_time
 from consumer.kafka.subscription import Subscription
 from consumer.kafka.transactions import Unanswered
@@ -129,8 +129,11 @@ class _SitOuts:
         self._places[place] = _SitOut(now + pauses.next(), pauses)
 
     def note_acknowledged(self, part: _Part) -> None:
-        for place in self.places_of(part):
-            del self._places[place]
+        self.forget(self.places_of(part))
+
+    def forget(self, acknowledged: Collection[Place]) -> None:
+        for place in acknowledged:
+            self._places.pop(place, None)
 
     def loss_of(self, part: _Part) -> PartitionLost:
         topic, partition = min(self.places_of(part))
@@ -204,6 +207,7 @@ class Turns:
         Returns the offset of the first record that the turn wrote, by topic and partition. Raises PartitionLost or
         Fatal.
         """
+        assert outgoing.member != NOBODY, "the group would not check the generation"
         expires_at = time.monotonic() + self._timeout_seconds
         done: asyncio.Future[Mapping[Place, int]] = asyncio.get_running_loop().create_future()
         self._waiting.append(_Part(partition, outgoing, after, expires_at, self.own.times_fenced, done))
@@ -246,7 +250,10 @@ class Turns:
 
     def _note_defect(self, task: "asyncio.Task[None]") -> None:
         """What nobody has foreseen ends the worker, and leaves nobody waiting."""
-        if not task.cancelled() and (defect := task.exception()) is not None:
+        if task.cancelled():
+            if self._waiting and not task.get_loop().is_closed():
+                self._wake()
+        elif (defect := task.exception()) is not None:
             _fail(self._waiting, defect)
 
     async def _run(self) -> None:
@@ -278,6 +285,8 @@ class Turns:
         for each in late:
             _fail([each], self._sit_outs.loss_of(each))
         due = [each for each in sitting if each not in late and self._sit_outs.due_at(each) <= now][:1]
+        if due and due[0].is_mark:  # to try more of them with it takes no longer
+            due = [each for each in sitting if each.is_mark and each not in late]
         sound = [each for each in waiting if each not in sitting]
         due = sound if sound and (self._tried_one or not due) else due
         self._tried_one = bool(due) and due != sound
@@ -304,6 +313,9 @@ class Turns:
             else:
                 self._retries.reset()
                 self._note_done(parts, transaction)
+        except Exception as defect:
+            _fail(parts, defect)
+            raise
         finally:
             self._in_turn = ()
             over = [each for each in parts if each not in self._waiting]
@@ -354,14 +366,17 @@ class Turns:
             except (SafeError, *FAILURES):
                 _fail(parts, failure)
                 return
-        self._try_again(parts, transaction.late, failure)
+        self._try_again(parts, transaction, failure)
 
-    def _try_again(self, parts: Sequence[_Part], late: Collection[Place], failure: SafeError) -> None:
+    def _try_again(self, parts: Sequence[_Part], transaction: OpenTransaction, failure: SafeError) -> None:
         now = time.monotonic()
+        self._sit_outs.forget(transaction.begins.keys() - transaction.late)
         self._next_at = now + self._retries.next()
-        for place in late:
+        for place in transaction.late:
             self._sit_outs.note_late(place, now)
-        _fail([each for each in parts if each.expires_at <= now], failure)
+        for each in parts:
+            if each.expires_at <= now:
+                _fail([each], self._sit_outs.loss_of(each) if self._sit_outs.places_of(each) else failure)
         self._waiting.extend(each for each in parts if each.expires_at > now)
 
     async def _not_committed(self, parts: Sequence[_Part], transaction: OpenTransaction) -> Sequence[_Part]:

@@ -240,6 +240,26 @@ async def test_the_next_fetch_waits_the_longer_the_more_a_poll_has_brought(
     assert 300 < group.subscription.seconds_to_fetch() <= 350
 
 
+async def test_what_other_brokers_answer_meanwhile_makes_the_pause_no_longer(
+    group: Group, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 1_000.0
+    monkeypatch.setattr(subscription, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(subscription, "_FETCH_PAUSE_A_RECORD_SECONDS", 100.0)
+    monkeypatch.setattr(subscription, "_FETCH_PAUSE_SECONDS", 350.0)
+    group.bring(0, batch([b"a"]))
+    await group.poll()
+    assert group.subscription.seconds_to_fetch() == 100
+    now += 90
+    group.bring(1, batch([b"b"]))
+    await group.poll()
+    assert group.subscription.seconds_to_fetch() == 10
+    now += 20
+    group.bring(0, batch([b"c", b"d"], 1))
+    await group.poll()
+    assert group.subscription.seconds_to_fetch() == 200
+
+
 async def test_what_was_taken_before_a_partition_was_sent_elsewhere_is_not_delivered(group: Group) -> None:
     """Another task may move a partition while a poll takes from the next one."""
     group.bring(0, batch([b"a", b"b"]))

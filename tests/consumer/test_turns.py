@@ -29,6 +29,7 @@ from consumer.kafka.group_offsets import Committed
 from consumer.kafka.protocol import Identity, Member, MemberOffsetsRequest, TxnOffsetCommitRequest_v3
 from consumer.kafka.transactions import Unanswered
 from consumer.kafka.turns import Turns, TurnWriter
+from consumer.kafka.writer import Outgoing
 from tests.support.producer import RecordingProducer
 
 WITHIN_SECONDS = 10.0
@@ -845,6 +846,63 @@ async def test_leaders_that_are_silent_are_tried_by_turns_with_all_else(
     for commit in commits:
         commit.cancel()
     await asyncio.gather(*commits, return_exceptions=True)
+
+
+async def test_marks_that_sit_out_are_tried_together(
+    cluster: Cluster, turns: Turns, clock: BrokersClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One after the other, many silent leaders would take nearly all the time from partitions that are well."""
+    clock.note(THEIRS)
+    writers = await gained(turns, 0, 1, 2)
+
+    async def never(*_: Any) -> Any:
+        await asyncio.get_running_loop().create_future()
+
+    monkeypatch.setattr(Producer, "_acknowledged", never)
+    marks = [asyncio.create_task(writer.mark("dead", at, b"m", HEADERS)) for at, writer in enumerate(writers)]
+    await until(lambda: cluster.kinds.count("partitions") > 3)
+    tried = [step.split()[1] for step in cluster.steps if step.startswith("partitions")]
+    assert tried == ["dead/0,dead/1,dead/2"] * len(tried)
+    for mark in marks:
+        mark.cancel()
+    await asyncio.gather(*marks, return_exceptions=True)
+
+
+async def test_a_defect_where_a_failed_turn_is_judged_reaches_the_partition_as_it_is(
+    cluster: Cluster, turns: Turns
+) -> None:
+    [writer] = await gained(turns, 0)
+    cluster.failures["commit"] = deque([Unanswered("no answer")])
+    cluster.failures["ask"] = deque([TypeError("a defect")])
+    with pytest.raises(TypeError, match="a defect"):
+        await writer.commit(filled(writer), 5, "")
+    assert turns._running is not None
+    [failure] = await all_of([turns._running])
+    assert isinstance(failure, TypeError)
+
+
+async def test_nothing_is_written_that_no_member_has_taken(turns: Turns) -> None:
+    [writer] = await gained(turns, 0)
+    with pytest.raises(AssertionError, match="the group would not check the generation"):
+        await writer.commit(Outgoing(0), 5, "")
+
+
+async def test_who_waits_goes_on_although_nobody_waits_for_a_turn_that_was_given_up(
+    cluster: Cluster, turns: Turns
+) -> None:
+    one, other = await gained(turns, 0, 1)
+    cluster.gates["partitions"] = asyncio.Event()
+    held = committing(one, 5)
+    await until(lambda: "partitions" in cluster.kinds)
+    waiting = committing(other, 6)
+    leaving = asyncio.create_task(one.dispose())
+    await asyncio.sleep(0)
+    leaving.cancel()
+    await asyncio.gather(leaving, return_exceptions=True)
+    cluster.gates.clear()
+    lost, done = await all_of([held, waiting])
+    assert isinstance(lost, PartitionLost)
+    assert done is None
 
 
 async def test_a_producer_is_started_only_as_the_member_that_took_the_records(cluster: Cluster, turns: Turns) -> None:
