@@ -277,7 +277,10 @@ class Turns:
                     await self._joined.wait()
 
     def _next_parts(self) -> list[_Part]:
-        """Those that are due, of one kind and generation; one that has sat out is tried alone, by turns with others."""
+        """Those that are due, of one kind and generation.
+
+        A slice that has sat out is tried alone, marks that have are tried together, both by turns with all others.
+        """
         now = time.monotonic()
         waiting = [each for each in self._waiting if not each.done.done()]
         sitting = [each for each in waiting if self._sit_outs.places_of(each)]
@@ -313,7 +316,7 @@ class Turns:
             else:
                 self._retries.reset()
                 self._note_done(parts, transaction)
-        except Exception as defect:
+        except Exception as defect:  # in judging a failure: not to be taken for a lost partition
             _fail(parts, defect)
             raise
         finally:
