@@ -5,16 +5,21 @@ What a command needs is imported when it runs, so that help is printed at once.
 # ruff: noqa: PLC0415
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from consumer.cli import options
 from consumer.cli.app import app, load, load_for_kafka, test_folder
+from consumer.cli.option_groups import grouped
 from consumer.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from consumer.offline.gate import Gate
 
 
 @app.command(cls=options.Once, name="score", short_help="Score outputs from files, for people and for CI.")
+@grouped
 def score_(
     *,
     outputs: options.Outputs,
@@ -30,19 +35,7 @@ def score_(
     opinions: options.Opinions = None,
     on_duplicate: options.OnDuplicateOption = None,
     allow_empty: options.AllowEmpty = False,
-    min_pass_rate: options.MinPassRate = None,
-    confidence: options.Confidence = None,
-    fail_on: options.FailOnOption = None,
-    max_violations: options.MaxViolations = None,
-    max_missing: options.MaxMissing = None,
-    max_failed_generations: options.MaxFailedGenerations = None,
-    max_vacuous: options.MaxVacuous = None,
-    max_mismatches: options.MaxMismatches = None,
-    max_near_violations: options.MaxNearViolations = None,
-    max_unsupported: options.MaxUnsupported = None,
-    max_doubtful: options.MaxDoubtful = None,
-    min_mean: options.MinMean = None,
-    min_pass_rate_of: options.MinPassRateOf = None,
+    conditions: options.GateOptions,
     bom: options.ByteOrderMark = False,
     force: options.Force = False,
     config_file: options.ConfigFile = None,
@@ -59,19 +52,14 @@ def score_(
       safe score -i run.json -t ./test-cases
       safe score -i run.json -t ./test-cases -c I25 -b "I25_batch_*" -o report.json
     """
-    from consumer.offline.gate import Gate, conditions
     from consumer.offline.score_command import ScoreRequest, score_command
 
-    at_most = (
-        max_violations, max_missing, max_failed_generations, max_vacuous, max_mismatches, max_near_violations,
-        max_unsupported, max_doubtful,
-    )  # fmt: skip
     loaded = load(config=config_file, ah_strict=strict_ah or None)
     request = ScoreRequest(
         concern, batch, outputs, test_folder(test_dir, loaded), output or [],
         format=format_,
         on_duplicate=on_duplicate,
-        gate=Gate.asked(min_pass_rate, fail_on, confidence, conditions((*at_most, min_mean, min_pass_rate_of))),
+        gate=_gate(conditions),
         explain=("with text" if include_text else "without text") if explain or include_text or opinions else None,
         verbose=verbose,
         force=force,
@@ -114,22 +102,11 @@ def watch(
 
 
 @app.command(cls=options.Once, short_help="Check whether a report is good enough.")
+@grouped
 def gate(
     *,
     report: Annotated[Path, typer.Argument(help="A JSON report of safe score; - is standard input.")],
-    min_pass_rate: options.MinPassRate = None,
-    confidence: options.Confidence = None,
-    fail_on: options.FailOnOption = None,
-    max_violations: options.MaxViolations = None,
-    max_missing: options.MaxMissing = None,
-    max_failed_generations: options.MaxFailedGenerations = None,
-    max_vacuous: options.MaxVacuous = None,
-    max_mismatches: options.MaxMismatches = None,
-    max_near_violations: options.MaxNearViolations = None,
-    max_unsupported: options.MaxUnsupported = None,
-    max_doubtful: options.MaxDoubtful = None,
-    min_mean: options.MinMean = None,
-    min_pass_rate_of: options.MinPassRateOf = None,
+    conditions: options.GateOptions,
     format_: options.ConsoleOrJson = "console",
 ) -> int:
     """Check whether a report is good enough: exit 0 if it is, 1 if not, 3 if the report cannot be used.
@@ -144,15 +121,17 @@ def gate(
       safe gate report.json --fail-on review
       safe gate report.json --max-violations 0 --max-missing 0 --min-mean CR=0.7 --min-mean AC=0.7
     """
-    from consumer.offline.gate import NO_CASE_FAILS, Gate, conditions
+    from consumer.offline.gate import NO_CASE_FAILS
     from consumer.offline.report_commands import gate_command
 
-    at_most = (
-        max_violations, max_missing, max_failed_generations, max_vacuous, max_mismatches, max_near_violations,
-        max_unsupported, max_doubtful,
-    )  # fmt: skip
-    asked = Gate.asked(min_pass_rate, fail_on, confidence, conditions((*at_most, min_mean, min_pass_rate_of)))
-    return gate_command(report, asked or NO_CASE_FAILS, format_)
+    return gate_command(report, _gate(conditions) or NO_CASE_FAILS, format_)
+
+
+def _gate(given: options.GateOptions) -> "Gate | None":
+    from consumer.offline.gate import Gate, conditions
+
+    bounds = {f"--{name.replace('_', '-')}": bound for name, bound in given._asdict().items()}
+    return Gate.asked(given.min_pass_rate, given.fail_on, given.confidence, conditions(bounds))
 
 
 @app.command(cls=options.Once, short_help="Say why a test case scored as it did.")

@@ -7,7 +7,7 @@ checked by consumer.settings, like the values of every other source.
 from collections.abc import Collection
 from itertools import zip_longest
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 import typer
 from typing_extensions import override
@@ -146,6 +146,26 @@ MinPassRateOf = Annotated[
         metavar="NAME=RATE", help="Exit 1 if the pass rate of CR, AH, AC or overall is below RATE; can be repeated."
     ),
 ]
+
+
+class GateOptions(NamedTuple):
+    """What is asked of a report; named as the options are."""
+
+    min_pass_rate: MinPassRate = None
+    confidence: Confidence = None
+    fail_on: FailOnOption = None
+    max_violations: MaxViolations = None
+    max_missing: MaxMissing = None
+    max_failed_generations: MaxFailedGenerations = None
+    max_vacuous: MaxVacuous = None
+    max_mismatches: MaxMismatches = None
+    max_near_violations: MaxNearViolations = None
+    max_unsupported: MaxUnsupported = None
+    max_doubtful: MaxDoubtful = None
+    min_mean: MinMean = None
+    min_pass_rate_of: MinPassRateOf = None
+
+
 Explained = Annotated[
     bool, typer.Option("--explain", help="Say why each missed term was missed; this changes no score.")
 ]

@@ -215,13 +215,12 @@ def nothing_to_check(report: Mapping[str, Any]) -> str | None:
 Bound = int | Sequence[str] | None
 """The value of an option: a count, or all texts that it was given with."""
 
-OPTIONS: Final = tuple(_KINDS)
 
-
-def conditions(bounds: Sequence[Bound]) -> tuple[Condition, ...]:
-    """Read the values of OPTIONS, in their order, None where one is not given; raises ConfigurationError."""
+def conditions(bounds: Mapping[str, Bound]) -> tuple[Condition, ...]:
+    """Read the options that are bounds on one number, of all that are given by name; raises ConfigurationError."""
     found: list[Condition] = []
-    for (option, kind), bound in zip(_KINDS.items(), bounds, strict=True):
+    for option, kind in _KINDS.items():
+        bound = bounds.get(option)
         if isinstance(bound, int):
             found.append(Condition(option, bound))
         elif bound is not None:

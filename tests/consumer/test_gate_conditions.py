@@ -10,7 +10,7 @@ import pytest
 
 from consumer.cli.main import main
 from consumer.errors import ConfigurationError
-from consumer.offline.gate import OPTIONS, Bound, Condition, Gate, conditions
+from consumer.offline.gate import Bound, Condition, Gate, conditions
 from tests.support.case_files import GOOD, HARMFUL, a_case, answer, write_batch, write_report
 from tests.support.scored_runs import SMALL, scored_run
 
@@ -30,15 +30,9 @@ SCORED = report()
 MEAN_CR, RATE_OF_AC = SCORED["mean_scores"]["CR"], SCORED["pass_rates"]["AC"]
 
 
-def asked_for(asked: Mapping[str, Bound]) -> tuple[Condition, ...]:
-    """The conditions of some options."""
-    assert asked.keys() <= set(OPTIONS)
-    return conditions([asked.get(option) for option in OPTIONS])
-
-
 def only(option: str, value: int | str) -> Gate:
     """A gate with one condition."""
-    gate = Gate.asked(None, None, None, asked_for({option: value if isinstance(value, int) else [value]}))
+    gate = Gate.asked(None, None, None, conditions({option: value if isinstance(value, int) else [value]}))
     assert gate is not None
     return gate
 
@@ -69,6 +63,16 @@ def test_a_count_may_be_what_is_allowed_and_no_more(
         note = "" if option == "--max-vacuous" else NOTE
         assert decision.line == f"gate {verdict}: {said}, {option} allows {most}{''.join(unchecked)}{note}"
         assert decision.passed is (verdict == "passed")
+
+
+@pytest.mark.parametrize("condition", COUNTS)
+def test_each_option_bounds_its_own_count(
+    condition: tuple[str, int, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    option, count, said, *_ = condition
+    (written := tmp_path / "report.json").write_text(json.dumps(SCORED))
+    assert main(["gate", str(written), option, str(count - 1)]) == 1
+    assert f"{said}, {option} allows {count - 1}" in capsys.readouterr().out
 
 
 def test_every_violation_counts_also_several_of_one_case() -> None:
@@ -140,7 +144,7 @@ def test_a_pass_rate_is_one_division_and_is_compared_as_it_is() -> None:
 
 
 def test_all_must_hold_and_the_line_names_those_that_failed() -> None:
-    asked = asked_for({"--max-violations": 0, "--max-missing": 1, "--min-mean": ["AH=0", f"CR={MEAN_CR + 0.1}"]})
+    asked = conditions({"--max-violations": 0, "--max-missing": 1, "--min-mean": ["AH=0", f"CR={MEAN_CR + 0.1}"]})
     decision = Gate.asked(0.9, None, None, asked)
     assert decision is not None
     assert decision.decide(SCORED).line == (
@@ -151,10 +155,10 @@ def test_all_must_hold_and_the_line_names_those_that_failed() -> None:
 
 
 def test_any_condition_makes_the_labels_not_count_unless_they_are_asked_for() -> None:
-    asked = asked_for({"--max-missing": 1})
+    asked = conditions({"--max-missing": 1})
     assert Gate.asked(None, None, None, asked) == Gate(None, "never", None, asked)
     assert Gate.asked(None, "fail", None, asked) == Gate(None, "fail", None, asked)
-    assert Gate.asked(None, None, None, asked_for({"--max-missing": None})) is None
+    assert Gate.asked(None, None, None, conditions({"--max-missing": None})) is None
 
 
 # --- what the gate says of cases that check nothing -------------------------------------------------------------------
@@ -164,7 +168,7 @@ def test_cases_that_check_nothing_are_said_once_whatever_was_asked() -> None:
     passed = "gate passed: 1 case without an output, --max-missing allows 1"
     assert only("--max-missing", 1).decide(SCORED).line == f"{passed}{NOTE}"
     assert Gate(None, "fail").decide(SCORED).line.endswith(f"(--fail-on fail){NOTE}")
-    both = Gate(0.9, "never", None, asked_for({"--max-vacuous": 1}))
+    both = Gate(0.9, "never", None, conditions({"--max-vacuous": 1}))
     assert both.decide(SCORED).line.endswith(f"--min-pass-rate 0.9{NOTE}"), "the condition on it holds"
 
 
@@ -292,13 +296,13 @@ BAD: list[tuple[Mapping[str, Bound], str]] = [
 @pytest.mark.parametrize(("asked", "why"), BAD)
 def test_a_bound_that_cannot_be_is_refused(asked: Mapping[str, Bound], why: str) -> None:
     with pytest.raises(ConfigurationError) as refused:
-        asked_for(asked)
+        conditions(asked)
     assert str(refused.value) == why
 
 
 def test_bounds_at_both_ends_are_taken_and_the_same_name_may_bound_a_mean_and_a_rate() -> None:
     asked: dict[str, Bound] = {"--min-mean": ["CR=0", "AC=1.0"], "--min-pass-rate-of": ["CR=1"], "--max-doubtful": 0}
-    assert asked_for(asked) == (
+    assert conditions(asked) == (
         Condition("--max-doubtful", 0),
         Condition("--min-mean", 0.0, "CR"),
         Condition("--min-mean", 1.0, "AC"),
