@@ -12,7 +12,6 @@ import typer
 
 from consumer.cli import options
 from consumer.cli.app import app, config, load_for_kafka, topics
-from consumer.errors import ConfigurationError
 
 
 @app.command(cls=options.Once, short_help="Score outputs from Kafka as they arrive.")
@@ -253,25 +252,12 @@ def results(
       safe results --batch I25_batch_1 --outputs > outputs.jsonl
     """
     from consumer.dead_letters.selection import moment_of
-    from consumer.results.chosen import Batches
-    from consumer.results.outputs import print_outputs
     from consumer.results.show import ResultsRequest, show_results
     from consumer.wire.times import now_ms
 
-    if outputs and (follow or format_ or reports):
-        raise ConfigurationError("--outputs prints JSONL of what is there: leave --follow, --format and --reports out")
-    if outputs and not batch:
-        raise ConfigurationError("--outputs prints texts, which may be patient data: name the batches with --batch")
-    if reports and format_ != "json":
-        raise ConfigurationError("--reports says what --format json prints: give that, too")
-    if since is not None and not (follow or format_ == "json" or outputs):
-        raise ConfigurationError("the table shows batches as they are now: give --since with --follow or --format json")
-    chosen, moment = Batches(batch or ()), None if since is None else moment_of("--since", since, now_ms())
-    loaded = load_for_kafka(kafka_bootstrap_servers=bootstrap_servers, config=config_file)
-    if outputs:
-        return print_outputs(loaded, chosen, moment)
-    request = ResultsRequest(chosen, follow, format_ or "console", "report" if reports else "result", moment)
-    return show_results(loaded, request)
+    moment = None if since is None else moment_of("--since", since, now_ms())
+    request = ResultsRequest(batch or (), follow, format_, reports, outputs, moment)
+    return show_results(load_for_kafka(kafka_bootstrap_servers=bootstrap_servers, config=config_file), request)
 
 
 @app.command(cls=options.Once, short_help="See SAFE run, without Kafka, Java or containers.")

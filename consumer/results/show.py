@@ -9,18 +9,19 @@ import json
 import logging
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
-from consumer.errors import SafeError, Transient, first_of
+from consumer.errors import ConfigurationError, SafeError, Transient, first_of
 from consumer.exit_codes import EXIT_OK
 from consumer.kafka.cluster import Cluster, Place
 from consumer.kafka.connection import Connection
 from consumer.kafka.reader import following, scanning
 from consumer.kafka.topics import Name, existing_topics
 from consumer.results.chosen import Batches, Chosen, cloud_event
+from consumer.results.outputs import print_outputs
 from consumer.results.scorecard import Scorecard
 from consumer.results.screen import Screen, closing, showing
 from consumer.settings import Loaded
@@ -34,22 +35,41 @@ _WATCH_SECONDS: Final = 3.0
 _TAIL: Final = 50
 """Offsets at the end of each partition, of which a screen that follows begins with the last results."""
 
-Kind = Literal["result", "report"]
-
 
 @dataclass(frozen=True, slots=True)
 class ResultsRequest:
-    """What is shown: of which batches, since when (in ms since 1970), as a table or as events; and whether to go on."""
+    """What is shown: of which batches, since when (in ms since 1970), in which form; and whether to go on.
 
-    batches: Batches
+    Raises ConfigurationError for options that do not fit together.
+    """
+
+    batches: Sequence[str] = ()
     follow: bool = False
-    format: Literal["console", "json"] = "console"
-    kind: Kind = "result"
+    format: Literal["console", "json"] | None = None
+    reports: bool = False
+    outputs: bool = False
     since: int | None = None
+
+    def __post_init__(self) -> None:
+        is_json = self.format == "json"
+        if self.outputs and (self.follow or self.format or self.reports):
+            raise ConfigurationError(
+                "--outputs prints JSONL of what is there: leave --follow, --format and --reports out"
+            )
+        if self.outputs and not self.batches:
+            raise ConfigurationError("--outputs prints texts, which may be patient data: name the batches with --batch")
+        if self.reports and not is_json:
+            raise ConfigurationError("--reports says what --format json prints: give that, too")
+        if self.since is not None and not (self.follow or is_json or self.outputs):
+            raise ConfigurationError(
+                "the table shows batches as they are now: give --since with --follow or --format json"
+            )
 
 
 def show_results(loaded: Loaded, request: ResultsRequest) -> int:
     """Show results, until Ctrl-C if they are followed; raises ConfigurationError, Transient or Fatal."""
+    if request.outputs:
+        return print_outputs(loaded, Batches(request.batches), request.since)
     if loaded.settings.log_level != "debug":
         # A client that loses its brokers logs much about it; here a sentence of ours says so.
         logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
@@ -62,7 +82,7 @@ def show_results(loaded: Loaded, request: ResultsRequest) -> int:
 
 
 async def _shown(loaded: Loaded, request: ResultsRequest) -> None:
-    chosen = Chosen(request.batches)
+    chosen = Chosen(Batches(request.batches))
     if request.format == "json":
         await _print_events(loaded, request, chosen)
     elif request.follow:
@@ -85,14 +105,15 @@ async def _print_events(loaded: Loaded, request: ResultsRequest, chosen: Chosen)
             print(json.dumps(event))  # escaped throughout: what a terminal would obey, too
             printed += 1
 
-    topics = await _existing(loaded, request.kind)
+    kind: Name = "report" if request.reports else "result"
+    topics = await _existing(loaded, kind)
     [topic] = topics.names
     is_new = request.follow and request.since is None
     first = await topics.read(topic, take, request.since, 0 if is_new else None)
     sys.stdout.flush()
     if request.follow:
         await topics.follow(first, take, sys.stdout.flush, print_message)
-    print_message(*chosen.remarks(topic), *_nothing(chosen, f"{request.kind}s") * (not printed))
+    print_message(*chosen.remarks(topic), *_nothing(chosen, f"{kind}s") * (not printed))
 
 
 async def _show_screen(loaded: Loaded, request: ResultsRequest, chosen: Chosen) -> None:
