@@ -91,7 +91,7 @@ def create(
     replication_factor: Annotated[int, typer.Option(metavar="N", min=1, help="Copies of each partition.")] = 1,
     leave_out: Annotated[
         list[str] | None,
-        typer.Option(metavar="SETTING", help="A setting of topics that the cluster refuses; repeats."),
+        typer.Option(metavar="SETTING", help="A setting of topics that the cluster refuses; can be repeated."),
     ] = None,
     bootstrap_servers: options.Servers = None,
     config_file: options.ConfigFile = None,
@@ -208,7 +208,9 @@ def results(
     follow: Annotated[bool, typer.Option("--follow", help="Go on with what comes, until Ctrl-C.")] = False,
     batch: Annotated[
         list[str] | None,
-        typer.Option("--batch", "-b", metavar="GLOB", help="Only these batches: a name or a quoted glob; repeats."),
+        typer.Option(
+            "--batch", "-b", metavar="GLOB", help="Only these batches: a name or a quoted glob; can be repeated."
+        ),
     ] = None,
     format_: Annotated[
         options.ShowFormat | None,

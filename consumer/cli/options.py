@@ -50,7 +50,7 @@ StrictAH = Annotated[
 
 
 def fraction(text: str) -> float:
-    """Read a number that should be a share; "80 %" is told what to write."""
+    """Read a number that should be a share; the error for "80 %" says what to write."""
     try:
         return float(text)
     except ValueError:

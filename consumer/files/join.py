@@ -1,7 +1,7 @@
 """Which entry of which file answers which case of which batch (contract.md, "Answers", "The right patient").
 
 An entry answers the case of its test_id in one of the case's batches, or in none: `Places` says in which. Of several
-entries that answer one case, RULES say which counts. Every command that reads outputs goes by this module.
+entries that answer one case, RULES say which counts. Every command that reads outputs uses this module.
 """
 
 from collections import Counter
@@ -298,7 +298,7 @@ class Join:
         self._selection, self._files, self._texts = selection, [*files], texts
         self._on_duplicate = on_duplicate
         self._places = Places(selection)
-        # Of selections over the same files, the first alone tells what answers none of them.
+        # Of selections over the same files, only the first reports outputs that answer none of them.
         self._others = [Places(each) for each in selection.others] if selection.is_first else []
         self._contest: Contest[str] = Contest(on_duplicate)
         self._unanswering, self._newest, self._keys = Unanswering(), NewestEvents(), UnreadKeys()

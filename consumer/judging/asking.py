@@ -41,7 +41,7 @@ Raises FaultyReply, Transient if the endpoint goes on failing, ConfigurationErro
 
 
 class Opinion(NamedTuple):
-    """What a reply comes to; a quote stands in one of the question's texts. `why` says why there is no opinion."""
+    """What a reply means; a quote is in one of the question's texts. `why` says why there is no opinion."""
 
     answer: Answer
     quote: str = ""
@@ -63,7 +63,7 @@ def read_reply(content: str | bytes) -> Reply:
 
 
 def opinion_of(reply: Reply, texts: Iterable[str]) -> Opinion:
-    """Check a reply: `said` counts only with a quote that stands in a text."""
+    """Check a reply: `said` counts only with a quote that is in a text."""
     if reply.answer != "said":
         return Opinion("not_said") if reply.answer == "not_said" else _UNCLEAR
     return Opinion("said", reply.quote) if stands_in(reply.quote, texts) else _FALSE_QUOTE

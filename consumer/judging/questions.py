@@ -67,7 +67,7 @@ class Question:
         return self.subject[1]
 
     def key(self, model: str, repeat: int = 0) -> str:
-        """Give what a reply is kept by: a digest of model, rubric and question, which tells nothing of them."""
+        """Give the name under which a reply is kept: a digest of model, rubric and question, with no word of them."""
         of = json.dumps([model, RUBRIC_HASH, self.document, repeat])
         return hashlib.sha256(of.encode(errors="surrogatepass")).hexdigest()
 

@@ -81,7 +81,7 @@ class OpenTransaction:
         """Send all batches, and meanwhile announce that offsets of the group follow; returns when all is acknowledged.
 
         Raises PartitionLost if a broker does not accept a batch, and TimeoutError once nothing has been acknowledged
-        for so many seconds.
+        for `patience` seconds.
         """
         asked = [self._send(*each) for each in batches.items()]
         if group is not None:

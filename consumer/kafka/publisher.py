@@ -153,8 +153,8 @@ class TableWriter:
         await self._wait(self._producer.begin_transaction())
         try:
             await self._wait(outgoing.send(self._producer))
-        except BaseException:
-            # Otherwise readers would wait until its timeout. A producer that was fenced has nothing to abort.
+        except BaseException:  # a cancellation too: readers would wait until the transaction times out
+            # A producer that was fenced has nothing to abort, hence closed().
             await closed(self._producer.abort_transaction(), _COURTESY_SECONDS)
             raise
         began = time.monotonic()  # from here on an abort would be a second end of the same transaction

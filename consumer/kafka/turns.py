@@ -67,7 +67,7 @@ _PAUSE_A_RECORD_SECONDS = 0.005
 """From one begin to the next, by what a turn wrote: at once while little comes, twenty a second while much does."""
 
 _LEAD_SECONDS = 0.02
-"""So long before a turn begins, partitions take what is to be part of it: what arrives until then is."""
+"""This long before a turn begins, partitions take the records for it: what arrives until then is part of it."""
 
 _PATIENCE_SECONDS = 1.5
 _LEAST_BYTES_A_SECOND = 256 * 1024

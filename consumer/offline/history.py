@@ -126,7 +126,7 @@ class CaseHistory:
     """A test case over the runs: a label for each, None where a run has no answer to it.
 
     `mismatched` says of each run whether its output was made from another narrative, `found` how many of the required
-    terms were found, `listed` what is listed beside the scores, None where a run does not tell of it. `results` are
+    terms were found, `listed` what is listed beside the scores, None where a run does not say it. `results` are
     what the reports hold of it, also where nothing answers it.
     """
 

@@ -27,7 +27,7 @@ from safe_core import CRITERIA, Policy
 
 LOOK_SECONDS: Final = 0.5
 SETTLED_SECONDS: Final = 2.0
-"""A writer that has paused for so long has finished, or will not finish."""
+"""A writer that has paused this long has finished, or will not finish."""
 
 _LISTED, _TERMS, _LONGEST_TERM = 10, 3, 60
 

@@ -17,7 +17,7 @@ _NAMED: Final = 20
 
 
 class Batches:
-    """The batches that were asked for; none stands for all. `others` are names of some that were not."""
+    """The batches that were asked for; no glob means all. `others` are names of some that were not."""
 
     def __init__(self, globs: Sequence[str]) -> None:
         self._globs = globs

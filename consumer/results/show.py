@@ -1,7 +1,7 @@
 """`safe results`: the batches of a cluster and their results, as they are, and as they come.
 
-No consumer group is involved: partitions are assigned, and nothing is committed. First everything up to where the
-topics end is read; whoever follows goes on from there.
+No consumer group is involved: partitions are assigned, and nothing is committed. First everything up to the end of
+the topics is read; --follow goes on from there.
 """
 
 import asyncio
@@ -215,7 +215,7 @@ class _Topics(NamedTuple):
         taken: Callable[[], None],
         tell: Callable[[str], None],
     ) -> None:
-        """Take what comes, until this is cancelled; calls `taken` after each look, and tells of silent brokers."""
+        """Take what comes, until it is cancelled; calls `taken` after each look, `tell` if brokers do not answer."""
         try:
             async with following(self.connection, self.names, first) as arrivals, asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._watch(tell))
@@ -228,7 +228,7 @@ class _Topics(NamedTuple):
             raise first_of(group) from None
 
     async def _watch(self, tell: Callable[[str], None]) -> None:
-        """Tell once when brokers stop to answer, and once when they answer again: their silence raises nothing."""
+        """Say once that brokers do not answer, and once that they answer again: their silence raises nothing."""
         cluster, was = Cluster(self.connection), None
         try:
             await cluster.start()

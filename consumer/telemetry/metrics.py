@@ -309,7 +309,7 @@ class Metrics:
         return self.of_group(self._collected())
 
     def of_group(self, families: Iterable[Metric]) -> Iterator[Metric]:
-        """Put the group on every series: it alone tells two installations in one namespace apart."""
+        """Put the group on every series: only by it can two installations in one namespace be distinguished."""
         for family in families:
             for sample in family.samples:
                 sample.labels.update(self._of_all)

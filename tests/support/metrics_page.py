@@ -41,7 +41,7 @@ disappear while its partition changes hands, and when the batch is forgotten.
 
 Every series has the label `group`, also those of the process: installations of SAFE in one namespace differ by it. Let
 no scrape add a target label `group`: Prometheus would rename the exported one to `exported_group`, which no rule reads.
-`cluster` and `namespace` are labels that whoever scrapes adds; the alerts work without them where there is only one.
+The scrape adds the labels `cluster` and `namespace`; the alerts work without them where there is only one.
 
 The column "alerts" names the alerts of `config/alerts-*.yml` that read the metric, directly or through a recording
 rule. The column "panels" names the panels of the dashboard *SAFE* that read it.

@@ -80,7 +80,7 @@ def _kinds(case: CaseHistory) -> Iterator[str]:
 
 
 def run_script(history: History, number: int, outputs: Mapping[str, Sequence[Output]] | None) -> str:
-    """Give the script that tells of the cases of a run, with their outputs by test_id, if these are to be shown."""
+    """Give the script with the cases of a run, and with their outputs by test_id if these are to be shown."""
     cases = {
         at: _told(result, None if outputs is None else outputs.get(case.test_id, ()))
         for at, case in enumerate(history.cases)

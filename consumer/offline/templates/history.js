@@ -1,7 +1,7 @@
 "use strict";
-// Filters the cases of all runs, and shows two runs side by side. What a report tells of a run, and the texts of its
-// outputs where they are shown, are in a script of its own, which is loaded when a case is opened: a page that is opened
-// from a disk may load scripts, but may not fetch.
+// Filters the cases of all runs, and shows two runs side by side. The cases of each run, and the texts of its outputs
+// where they are shown, are in a script of their own, which is loaded when a case is opened: a page that is opened from a
+// disk may load scripts, but may not fetch.
 (() => {
   const { runs, cases, scripts } = JSON.parse(document.getElementById("index").textContent);
   const LABELS = { P: "Pass", R: "Review", F: "Fail" };
