@@ -53,7 +53,6 @@ class Alert:
 class Source:
     """All that the rules are made of."""
 
-    installation: Sequence[str]
     records: Sequence[Record]
     alerts: Sequence[Alert]
 
@@ -78,7 +77,7 @@ def load(without: str = "") -> Source:
     names = _lists(installation) | {name: text.strip() for name, text in document["macros"].items()}
     records = [record for entry in document["records"] for record in _records(entry, names)]
     alerts = [_alert(entry, names, installation) for entry in document["alerts"]]
-    return Source(installation, records, alerts)
+    return Source(records, alerts)
 
 
 def _lists(installation: Sequence[str]) -> dict[str, str]:

@@ -125,6 +125,29 @@ def test_no_list_forgives_a_miss_that_it_did_not_forgive(tmp_path: Path, capsys:
     assert replaced == {"T3": ["morbid obesity", "Tophaceous gout"], "T4": []}
 
 
+COMPOUND = "tophaceous gout; morbid obesity"
+GUARDED = [
+    # (the other terms of AC, what the output says, whether the term is split into two)
+    (["asthma", "eczema"], "Asthma, eczema. Tophaceous gout, and morbid obesity.", True),
+    # four terms forgive no miss, five do; no mutant of this narrative touches a term
+    (["asthma", "eczema", "psoriasis"], "Asthma, eczema. Tophaceous gout, and morbid obesity.", False),
+    # two of three are 0.67, two of four 0.5
+    (["asthma", "eczema"], "Asthma, eczema.", False),
+]
+
+
+@pytest.mark.parametrize(("others", "said", "is_split"), GUARDED)
+def test_each_guard_alone_keeps_a_term(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], others: list[str], said: str, is_split: bool
+) -> None:
+    told = "Asthma. Eczema. Psoriasis. Morbid obesity. Tophaceous gout."
+    write_batch(tmp_path / "cases", "b1", a_case("T1", ["asthma"], (), [*others, COMPOUND], patient_payload=told))
+    outputs = write_report(tmp_path / "run.json", answer("T1", {"signals": [], "summary": said}))
+    proposals = triaged(capsys, outputs, tmp_path / "cases")["proposals"]
+    [replacement] = [each["replacement"] for each in proposals if each["term"] == COMPOUND]
+    assert replacement == (["Morbid obesity", "Tophaceous gout"] if is_split else [])
+
+
 def test_a_phrase_must_be_in_the_narratives_of_all_batches_that_hold_the_case(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
