@@ -796,9 +796,10 @@ async def test_forbidden_terms_in_another_form_are_counted_by_concern_and_change
     site.source.answers["B", "T"] = replace(FOUND, prepared=prepare(expected))
     evading = {"followup_questions": ["Who was at\u00a0fault?", "Was the standard-of-care met?"]}
     using = {"followup_questions": ["Who was at fault?"]}
-    taken = await site.score(event(0, output=evading), event(1, output=using))
-    assert [decode_scored(each.value).result.scores.AH for each in taken.written] == [1.0, 0.5]
-    site.logic.committed(2)
+    failed = {**evading, "summary": "ENGINE_ERROR", "error_message": "429"}
+    taken = await site.score(event(0, output=evading), event(1, output=using), event(2, output=failed))
+    assert [decode_scored(each.value).result.scores.AH for each in taken.written[:2]] == [1.0, 0.5]
+    site.logic.committed(3)
     assert site.counted("safe_near_violations") == {("S11",): 2}
 
 

@@ -69,6 +69,17 @@ def test_of_two_forms_of_a_name_the_one_that_is_given_is_meant(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(("name", "other"), [(COMPOSED, DECOMPOSED), (DECOMPOSED, COMPOSED)])
+def test_of_two_forms_of_a_name_an_output_means_the_one_that_it_gives(tmp_path: Path, name: str, other: str) -> None:
+    for each in (name, other):
+        write_batch(tmp_path, each, a_case("A-1", [each]))
+
+    places = Places(select(tmp_path, "K07", name))
+
+    assert places.of(entry("A-1", batch_id=name)) is not None
+    assert places.of(entry("A-1", batch_id=other)) is None
+
+
+@pytest.mark.parametrize(("name", "other"), [(COMPOSED, DECOMPOSED), (DECOMPOSED, COMPOSED)])
 def test_an_output_names_a_batch_in_either_form(tmp_path: Path, name: str, other: str) -> None:
     write_batch(tmp_path, "asthma_1", a_case("A-1"))
     write_batch(tmp_path, name, a_case("A-1", ["other"]))

@@ -133,6 +133,8 @@ GUARDED = [
     (["asthma", "eczema", "psoriasis"], "Asthma, eczema. Tophaceous gout, and morbid obesity.", False),
     # two of three are 0.67, two of four 0.5
     (["asthma", "eczema"], "Asthma, eczema.", False),
+    # lint would find one of the phrases twice in the list
+    (["asthma", "tophaceous gout"], "Asthma. Tophaceous gout, and morbid obesity.", False),
 ]
 
 

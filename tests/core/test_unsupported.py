@@ -4,7 +4,7 @@ import pytest
 
 from bench.yardstick.values import MADE, OF_ANOTHER, SentencePair
 from safe_core import Output
-from safe_core.unsupported import unsupported_values
+from safe_core.unsupported import count_unsupported, unsupported_values
 
 STORY = (
     "[doctor] so agnes is a seventy four year old lady with a sore left hip . all right . she fell two months ago "
@@ -90,6 +90,13 @@ def test_a_dose_of_another_drug_is_of_another_kind() -> None:
     )
     assert told("Warfarin 25 mg.", story) == [("of_something_else", "25 mg")]
     assert told("Metoprolol 25 mg.", story) == []
+
+
+def test_only_values_that_are_nowhere_are_counted() -> None:
+    story = "The left knee hurts, the right elbow is fine. She takes 5 mg."
+    said = Output(summary="The right knee hurts. She takes 8 mg.")
+    assert {each.kind for each in unsupported_values(said, story)} == {"nowhere", "of_something_else"}
+    assert count_unsupported(said, story) == 1
 
 
 @pytest.mark.parametrize("pair", [*MADE, *OF_ANOTHER], ids=lambda pair: f"{pair.sort}: {pair.output}")
