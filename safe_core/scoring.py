@@ -131,7 +131,7 @@ def score_of_hits(expected: PreparedExpectations, hits: Hits, rules: Rules) -> C
 
 
 def label_of_counts(cr_found: int, ah_violations: int, ac_found: int, terms: Terms, rules: Rules) -> Label:
-    """Give the label that so many found terms and violations make, of as many terms as the lists have."""
+    """Give the label for these numbers of found terms and violations, of all terms that the lists have."""
     cr, ac = _found_share(cr_found, terms.CR), _found_share(ac_found, terms.AC)
     ah = _avoided_share(ah_violations, terms.AH, strict=rules.strict_ah)
     return _label(cr, ah, ac, rules.thresholds, _passed(cr, ah, ac, rules.thresholds))

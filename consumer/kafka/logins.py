@@ -30,7 +30,7 @@ from consumer.kafka.refusals import Refusal, refusal_in
 from consumer.settings import LastGood, Settings
 
 REFUSED_SECONDS: Final = 300.0
-"""So long a new secret may take to reach the files of a worker, after it has reached the brokers."""
+"""How long a new secret may take to reach the files of a worker, after it has reached the brokers."""
 
 _REPEATED_WITHIN_SECONDS: Final = 30.0
 _ANSWERS_WITHIN_SECONDS: Final = 10.0

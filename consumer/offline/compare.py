@@ -114,7 +114,7 @@ class Change:
         return self.step or compare_decimals(self.after.scores.composite, self.before.scores.composite)
 
     def direction_of(self, respect: Respect) -> int:
-        """Whether it got better (above 0) or worse (below 0) in some respect; 0 where a report does not tell of it."""
+        """Whether it got better (above 0) or worse (below 0) in some respect; 0 where a report does not say it."""
         if respect == "labels":
             return self.step
         if respect == "composites":
@@ -375,7 +375,7 @@ class Comparison:
 
     @cached_property
     def tests(self) -> tuple[CaseTest, ...]:
-        """The respects that both reports tell of, each with its sign test over the judged cases."""
+        """The respects in which both reports have values, each with its sign test over the judged cases."""
         respects = [each for each in get_args(Respect) if self._tells(each)]
         directions = [[case.direction_of(respect) for case in self.cases] for respect in respects]
         splits = [(sum(each > 0 for each in row), sum(each < 0 for each in row)) for row in directions]
@@ -385,7 +385,7 @@ class Comparison:
         )
 
     def _tells(self, respect: Respect) -> bool:
-        """Whether both reports tell of a respect; of what is listed, for any judged case."""
+        """Whether both reports have values in a respect; of what is listed, for any judged case."""
         return self.has_lenient if respect == "lenient" else respect not in LISTED or self.listed[respect] is not None
 
     @property

@@ -245,7 +245,7 @@ def explain_record(settings: Settings, policy: Policy, source: Coordinates, test
 
 
 async def _event_at(settings: Settings, place: Coordinates) -> InputEvent:
-    # Whoever explains files needs no Kafka client.
+    # Explaining files needs no Kafka client.
     from consumer.kafka.connection import Connection  # noqa: PLC0415
     from consumer.kafka.reader import read_record  # noqa: PLC0415
 

@@ -478,7 +478,7 @@ class ComparisonGate:
         return None if max_drop is None else cls(max_drop=max_drop)
 
     def decide(self, comparison: Comparison) -> Decision:
-        """Decide; chance has a say only on a respect. Raises ConfigurationError where the reports do not tell of it."""
+        """Decide; chance has a say only on a respect. Raises ConfigurationError where the reports do not say it."""
         return Decision.by(self._rules(comparison))
 
     def _rules(self, comparison: Comparison) -> Iterator[tuple[bool, str]]:

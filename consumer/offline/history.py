@@ -96,7 +96,7 @@ class Run:
         return sum(sum(result.required) for result in self.side.results.values())
 
     def listed(self, what: Listed) -> tuple[int, int] | None:
-        """Count what is listed beside the scores, and the cases of which the report tells; None if it tells of none."""
+        """Count what is listed beside the scores, and the cases that have such a list; None if no case has one."""
         told = [each for result in self.side.results.values() if (each := result.listed(what)) is not None]
         return (sum(map(len, told)), len(told)) if told else None
 

@@ -448,7 +448,7 @@ class _Answered:
 def _look_at_outputs(
     files: Sequence[_LintedFile], paths: Iterable[Path], read_keys: UnreadKeys, texts: EngineTexts
 ) -> tuple[int, int]:
-    """Add what outputs tell of the terms; gives how many answer one of the cases, and how many of these have failed.
+    """Add what outputs say about the terms; gives how many answer one of the cases, and how many of these have failed.
 
     Raises ConfigurationError where nothing of them would be read.
     """

@@ -1,4 +1,4 @@
-"""The page of `safe review`: served on 127.0.0.1 alone, to whoever has the token in its address.
+"""The page of `safe review`: served on 127.0.0.1 alone, to anyone who has the token in its address.
 
 Other hosts and origins are refused, so no other site that is open in the same browser can read it or decide anything.
 """

@@ -46,7 +46,7 @@ def parse_json(value: bytes) -> object:
 
 
 def _members_nested(levels: int) -> Any:  # noqa: ANN401 - a type made while running
-    """Give the type of what JSON may hold, with at most so many levels of objects and arrays."""
+    """Give the type of what JSON may hold, with at most this many levels of objects and arrays."""
     scalar = member = str | int | float | bool | None
     for _ in range(levels):
         member = Union[scalar, list[member], dict[str, member]]  # type: ignore[valid-type]  # noqa: UP007

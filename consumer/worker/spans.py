@@ -29,7 +29,7 @@ _log = structlog.get_logger("safe.worker")
 
 
 class SliceSpans:
-    """What a partition tells of the slice in hand. This one tells nobody, and costs nothing."""
+    """What a partition reports about the slice in hand. This one reports nothing, and costs nothing."""
 
     def begin(self, records: Sequence[Record]) -> None:
         """A slice comes, perhaps again after a wait."""

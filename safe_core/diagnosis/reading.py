@@ -345,7 +345,7 @@ _ONCE = Trigger("past", "after")
 _OVER = Trigger("past", "before")
 _PAST = word_set("was were did had")
 _SUBJECTS = _PERSONS | word_set("patient pt")
-_ANEW = _PRONOUNS | word_set("yeah okay ok well um uh")
+_OPENERS = _PRONOUNS | word_set("yeah okay ok well um uh")
 _ARTICLES = word_set("any a an the his her its")
 
 _Spot = tuple[int, int]  # the number of a segment, and of a unit in it
@@ -408,7 +408,7 @@ def _says_nothing(segments: Sequence[_Segment], at: int, place: int, trigger: Tr
     """Tell whether a trigger says nothing here: it meets another denial, only answers, or says for how long."""
     units = segments[at].units
     before, after = units[:place], units[place + 1 :]
-    if units[place].folded == "no" and after and after[0].folded in _ANEW:
+    if units[place].folded == "no" and after and after[0].folded in _OPENERS:
         return True  # "no I take it every day"
     if trigger == _ONCE and before and before[-1].value is not None:
         return True  # "a 3-week history of cough"
@@ -459,7 +459,7 @@ def _after(segments: Sequence[_Segment], at: int, place: int, trigger: Trigger) 
         for spot in range(place + 1 if number == at else 0, len(segments[number].units)):
             unit = segments[number].units[spot]
             is_over = (unit.entry.is_polar and trigger.status not in _LASTING) or (trigger == _ONCE and _is_verb(unit))
-            if is_over or (found and _begins_anew(_unit(segments, found[-1]), unit)):
+            if is_over or (found and _begins_statement(_unit(segments, found[-1]), unit)):
                 return found
             if unit.key:
                 found.append((number, spot))
@@ -468,7 +468,7 @@ def _after(segments: Sequence[_Segment], at: int, place: int, trigger: Trigger) 
     return found
 
 
-def _begins_anew(last: Unit, unit: Unit) -> bool:
+def _begins_statement(last: Unit, unit: Unit) -> bool:
     """Tell whether a subject follows, or an adjective comes after its noun: "no fever she coughs", "lungs clear"."""
     is_after = unit.start == last.end + 1 and last.entry.kind == "fact"
     return unit.folded in _SUBJECTS or (is_after and unit.entry.kind in {"modifier", "predicate"})

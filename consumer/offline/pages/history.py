@@ -240,7 +240,7 @@ def _noise(history: History) -> Iterator[str]:
 
 
 def shortened(text: str, cells: int) -> str:
-    """Give a text that takes at most so many columns of a console, cut in its middle: names often differ at the end."""
+    """Give a text of at most this many columns on a console, cut in its middle: names often differ at the end."""
     if cell_len(text) <= cells:
         return text
     left = cells - len(_CUT)
