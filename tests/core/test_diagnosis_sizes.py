@@ -1,19 +1,12 @@
 """However long or odd a text is, the time that it takes grows as its length does."""
 
-from collections.abc import Callable
-from time import process_time
-
 import pytest
 
 from safe_core import Expectations, Output
 from safe_core.diagnosis import diagnose
 from safe_core.diagnosis.answers import answer
-from safe_core.diagnosis.reading import read, remembered
-
-FEW, MANY = 600, 2_400
-_LINEAR = MANY / FEW
-_SLACK = 2.2  # times the growth that is linear; what is quadratic takes another _LINEAR times
-_TRIES = 4
+from safe_core.diagnosis.reading import read
+from tests.support.growth import grows_as_the_length_does
 
 REPEATED = [
     "a. ", "fever. ", "no ", "no fever ", "no fever, ", "fever or ", "fever, ", "fever and ", "and ", "because ",
@@ -23,23 +16,6 @@ REPEATED = [
     "shortness of ", "no evidence of ", "did n't ", "n't ", "x", "e\u0301", "a\u200d", "a'", "臂", "😀", '"fever" ',
     "- ",
 ]  # fmt: skip
-
-
-def seconds(work: Callable[[], object]) -> float:
-    """Give the processor time of some work that remembers nothing."""
-    remembered.cache_clear()
-    started = process_time()
-    work()
-    return process_time() - started
-
-
-def grows_as_the_length_does(work: Callable[[str], object], unit: str) -> bool:
-    """Tell whether a text that is longer takes longer by its length alone; what else runs may disturb a try."""
-    for _ in range(_TRIES):
-        few = seconds(lambda: work(unit * FEW))
-        if seconds(lambda: work(unit * MANY)) <= max(_SLACK * _LINEAR * few, 0.02):
-            return True
-    return False
 
 
 @pytest.mark.parametrize("unit", REPEATED)

@@ -1,7 +1,6 @@
 """Found terms that are doubtful: tried on planted sentences, on every criterion, and on whatever text there may be."""
 
 from collections import Counter
-from time import process_time
 
 import pytest
 from hypothesis import given
@@ -11,6 +10,7 @@ from bench.diagnosis import real_cases
 from safe_core import Expectations, Output, Rules, prepare, score
 from safe_core.diagnosis import DOUBTFUL_KINDS, DoubtfulHit, Passage, doubtful_document, doubtful_hits
 from tests.core.planted_doubtful import Half, planted_hits, said
+from tests.support.growth import grows_as_the_length_does
 from tests.support.real_cases import REAL, real_cases_only
 
 PLANTED = tuple(planted_hits())
@@ -236,16 +236,12 @@ def test_time_does_not_grow_faster_than_the_text(piece: str) -> None:
     terms = ("fever", "pain", "no", "5", "rash", "left", "e")
     expectations = Expectations(terms, (), terms)
 
-    def seconds(times: int) -> float:
-        output = Output((piece * times,), piece * times)
+    def work(text: str) -> None:
+        output = Output((text,), text)
         details = score(prepare(expectations), output, Rules()).details
-        started = process_time()
-        doubtful_hits(output, f"rash {output.summary}", details)
-        return process_time() - started
+        doubtful_hits(output, f"rash {text}", details)
 
-    seconds(10)
-    short, long = min(seconds(250), seconds(250)), seconds(2_500)
-    assert long < max(0.5, 30 * short)
+    assert grows_as_the_length_does(work, piece)
 
 
 # ─── real outputs ───

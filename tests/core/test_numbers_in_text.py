@@ -1,6 +1,5 @@
 """Every style of a number is that number and no other one; names that have digits are no numbers."""
 
-import time
 from collections.abc import Callable
 from random import Random
 
@@ -10,6 +9,7 @@ from hypothesis import strategies as st
 
 from safe_core.diagnosis.numbers_in_text import Value, rival, same, values
 from safe_core.mutation.quantities import spelled
+from tests.support.growth import grows_as_the_length_does
 
 # One value in two styles: typography, wording, unit.
 TWINS = [
@@ -730,10 +730,4 @@ def test_a_place_is_that_of_the_original(text: str, parts: list[str]) -> None:
 
 @pytest.mark.parametrize("piece", ENDLESS)
 def test_a_text_of_one_piece_takes_linear_time(piece: str) -> None:
-    took = []
-    for size in (4_000, 16_000):
-        text = piece * (size // len(piece))
-        begun = time.process_time()
-        values(text)
-        took.append(time.process_time() - begun)
-    assert took[1] < 12 * took[0] + 0.05, took
+    assert grows_as_the_length_does(values, piece)

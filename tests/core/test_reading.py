@@ -1,12 +1,11 @@
 """What a text says of each thing that it names: denied, undone, unsure, asked, supposed, past, somebody else's."""
 
-from time import process_time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from safe_core.diagnosis.reading import Reading, read
+from tests.support.growth import grows_as_the_length_does
 
 # Sentences, and what is said of their words: "-" is denied, "x" undone, "?" asked, "~" unsure, "if" supposed.
 SIGNS = {"denied": "-", "undone": "x", "asked": "?", "unsure": "~", "supposed": "if"}
@@ -162,14 +161,7 @@ def test_facts_are_in_order_and_inside_their_clauses(text: str) -> None:
     "piece", ["no rash, ", "no rash or ", "rash ", "was denied ", "any rash ? [patient] no ", "5 mg "]
 )
 def test_time_does_not_grow_faster_than_the_text(piece: str) -> None:
-    def seconds(times: int) -> float:
-        started = process_time()
-        read(piece * times)
-        return process_time() - started
-
-    seconds(10)
-    short, long = min(seconds(400), seconds(401)), seconds(4_000)  # one text twice would be remembered
-    assert long < max(0.5, 30 * short)
+    assert grows_as_the_length_does(read, piece)
 
 
 def test_no_number_is_read_behind_the_last_word_that_is_read() -> None:
