@@ -144,7 +144,8 @@ def explain(
     failing: options.Failing = False,
     label: options.OfLabel = None,
     everything: options.AllCases = False,
-    format_: options.ExplainFormat = "console",
+    format_: options.ExplainFormat = None,
+    output: options.ExplanationFiles = None,
     bom: options.ByteOrderMark = False,
     include_text: options.ExplainIncludesText = False,
     output_says: options.OutputSays = None,
@@ -156,6 +157,7 @@ def explain(
     batch: options.Batch = "*",
     on_duplicate: options.OnDuplicateOption = None,
     strict_ah: options.StrictAH = False,
+    force: options.Force = False,
     bootstrap_servers: options.Servers = None,
     config_file: options.ConfigFile = None,
 ) -> int:
@@ -178,7 +180,7 @@ def explain(
       safe explain --source factory.generation.output/0/41 -t ./test-cases
     """
     from consumer.offline.answers import AnswerFilter
-    from consumer.offline.explain_command import Coordinates, ExplainRequest, explain_record, explain_tests
+    from consumer.offline.explain_command import Coordinates, ExplainRequest, Shape, explain_record, explain_tests
 
     tests = [*(test_ids or ()), *(tests or ())]
     if sum((failing, label is not None, everything, bool(tests))) > 1:
@@ -191,8 +193,9 @@ def explain(
     settings_for = load if coordinates is None else load_for_kafka
     loaded = settings_for(config=config_file, ah_strict=strict_ah or None, kafka_bootstrap_servers=bootstrap_servers)
     folder = test_folder(test_dir, loaded)
+    shape = Shape(format_, output or [], verbose, include_text, bom, force)
     if coordinates is not None:
-        return explain_record(loaded.settings, loaded.policy, coordinates, folder)
+        return explain_record(loaded.settings, loaded.policy, coordinates, folder, shape)
     request = ExplainRequest(
         test_ids=tests,
         which="all" if everything else label or "fail",
@@ -201,11 +204,10 @@ def explain(
         outputs=outputs or [],
         test_dir=folder,
         on_duplicate=on_duplicate,
-        format=format_, verbose=verbose, include_text=include_text, bom=bom,
         answers=AnswerFilter(output_says or (), narrative_says or ()),
         opinions=opinions,
-    )  # fmt: skip
-    return explain_tests(loaded.policy, request)
+    )
+    return explain_tests(loaded.policy, request, shape)
 
 
 def _refuse_beside_source(choosing: object, narrowing: object) -> None:

@@ -176,7 +176,7 @@ def _include_text(where: str = "") -> object:
 
 
 ScoreIncludesText = Annotated[bool, _include_text("; only the formats json and html can quote")]
-ExplainIncludesText = Annotated[bool, _include_text("; the console does so even without this option")]
+ExplainIncludesText = Annotated[bool, _include_text("; on the console, they are quoted even without this option")]
 TriageIncludesText = Annotated[bool, _include_text()]
 LintFailOn = Annotated[
     Literal["error", "warning", "info", "never"],
@@ -201,11 +201,11 @@ OfLabel = Annotated[
 ]
 AllCases = Annotated[bool, typer.Option("--all", help="Explain all cases.")]
 ExplainFormat = Annotated[
-    Literal["console", "json", "csv", "markdown"],
+    Literal["console", "json", "csv", "markdown", "html"] | None,
     typer.Option(
         "--format",
         "-f",
-        help="How to print explanations. CSV has a row for each missed term, each forbidden term that "
+        help="What to print; default: console. CSV has a row for each missed term, each forbidden term that "
         "was used, and each doubtful hit.",
     ),
 ]
@@ -342,11 +342,12 @@ ComparisonFormatOption = Annotated[
 ]
 
 
-def _files(what: str) -> object:
-    suffixes = "as .json, .md, .html or .txt; - is stdout; can be repeated"
-    return typer.Option("--output", "-o", metavar="PATH", help=f"Write the {what} {suffixes}.")
+def _files(what: str, suffixes: str = ".json, .md, .html or .txt") -> object:
+    help_ = f"Write the {what} as {suffixes}; - is stdout; can be repeated."
+    return typer.Option("--output", "-o", metavar="PATH", help=help_)
 
 
+ExplanationFiles = Annotated[list[str] | None, _files("explanations", ".json, .csv, .md, .html or .txt")]
 ComparisonFiles = Annotated[list[str] | None, _files("comparison")]
 HistoryFiles = Annotated[
     list[str] | None,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
+from consumer.case_sources.folder import SUFFIX
 from consumer.errors import ConfigurationError
 from consumer.files.outputs import is_own_report
 from consumer.offline.pages import csv_tables
@@ -35,12 +36,15 @@ _MARKS: Final[tuple[re.Pattern[str], ...]] = (
     ),
     re.compile(r'<\?xml[^>]*\?>\s*<testsuites name="SAFE v0 '),
     re.compile("|".join(map(re.escape, csv_tables.FIRST_COLUMNS))),
+    re.compile(r"\d+ cases? explained\n"),
     re.compile(r"[╔+][═=]+[╗+]\n[║|] +SAFE v0 Scorecard - "),
     re.compile(r"[\w ;,()]{1,90}: of \d+ judged cases?, \d+ got a worse label, "),
     re.compile(r"\d+ of \d+ cases? pass(es)? now; "),
     re.compile(r"SAFE v0 history: \d+ runs?, \d+ cases?\n"),
     re.compile(r'\{\s*"safe_(?:opinions|judge_calibration)":'),
-    re.compile(r'\{\s*"(?:judged":\s*\d+,\s*"worse":\s*\[|cases":\s*\d+,\s*"now":\s*\{|runs":\s*\[\s*\{\s*"name":)'),
+    re.compile(r'\{\s*"judged":\s*\d+,\s*"worse":\s*\['),
+    re.compile(r'\{\s*"cases":\s*\d+,\s*"(?:now":\s*\{|misses":\s*\d)'),
+    re.compile(r'\{\s*"runs":\s*\[\s*\{\s*"name":'),
 )
 _MARK_WITHIN_BYTES: Final = 1024
 
@@ -209,6 +213,18 @@ def _make_folder(path: Path) -> None:
         raise unwritable(path, error) from error
     if not os.access(path.parent, os.W_OK):
         raise ConfigurationError(f"--output {visible(str(path))} cannot be written: its folder is not writable")
+
+
+def check_outside(asked: Sequence[Destination], test_dir: Path) -> None:
+    """Raise ConfigurationError for a JSON file in the folder of test cases, where it would be read as one of them."""
+    for each in asked:
+        if each.path is None or each.path.suffix.lower() != SUFFIX:
+            continue
+        if os.path.realpath(each.path.parent) == os.path.realpath(test_dir):
+            raise ConfigurationError(
+                f"--output {visible(str(each.path))} is in the folder of the test cases, where it would be read as a "
+                "batch file; name a file in another folder"
+            )
 
 
 # --- giving -----------------------------------------------------------------------------------------------------------

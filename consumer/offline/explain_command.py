@@ -5,20 +5,20 @@ import difflib
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, Self
 
 from typing_extensions import override
 
-from consumer.case_sources.folder import FolderIndex, list_folder
+from consumer.case_sources.folder import SUFFIX, FolderIndex, list_folder
 from consumer.case_sources.source import ExpectationsKey
 from consumer.dead_letter_reasons import Poison
 from consumer.errors import ConfigurationError, Fatal, Transient
 from consumer.exit_codes import EXIT_OK
 from consumer.files.batches import Batches, batch_names, usable_batches
 from consumer.files.join import Answered
-from consumer.files.outputs import OnDuplicate, open_all, readable
+from consumer.files.outputs import OnDuplicate, OutputFile, open_outputs, output_files, readable
 from consumer.files.selection import (
     ANY_CONCERN,
     Selection,
@@ -30,16 +30,19 @@ from consumer.files.selection import (
 from consumer.judging.opinions import read_opinions, with_opinions
 from consumer.offline.answers import ANY_ANSWER, AnswerFilter, wordings
 from consumer.offline.decisions import Decisions
+from consumer.offline.destinations import (
+    Destination,
+    Format,
+    check_outside,
+    give,
+    on_stdout,
+    one_format,
+    print_written,
+    write_files,
+)
 from consumer.offline.explanations import NO_EXPECTATIONS
 from consumer.offline.pages.csv_tables import marked, unneeded_mark
-from consumer.offline.pages.explanation import (
-    ExplainedCase,
-    ExplainFormat,
-    head,
-    print_explanation,
-    print_head,
-    written,
-)
+from consumer.offline.pages.explanation import RENDERED, Explained, ExplainedCase, print_explanation, print_head
 from consumer.offline.scored_run import Explanation, ScoredRun
 from consumer.offline.scoring import judged_case, score_files
 from consumer.settings import Settings
@@ -60,8 +63,32 @@ Which = Literal["pass", "review", "fail", "all"]
 
 
 @dataclass(frozen=True, slots=True)
+class Shape:
+    """How explanations are printed, and the files that they are written to."""
+
+    format: Format | None = None
+    files: Sequence[str] = ()
+    verbose: bool = False
+    include_text: bool = False
+    bom: bool = False
+    force: bool = False
+
+    def destinations(self, inputs: Sequence[Path], test_dir: Path) -> Sequence[Destination]:
+        """Say where each format goes; raises ConfigurationError, also where a file must not be written."""
+        batches = (test_dir / f"{name}{SUFFIX}" for name in batch_names(test_dir))
+        asked = one_format(self.format, self.files, RENDERED, [*inputs, *batches], force=self.force)
+        check_outside(asked, test_dir)
+        print_message(*unneeded_mark([each.format for each in asked], bom=self.bom))
+        return asked
+
+    def quotes(self, asked: Sequence[Destination]) -> bool:
+        """Tell whether texts of outputs are shown: the console quotes them even if nobody asks for it."""
+        return self.include_text or on_stdout(asked) == "console"
+
+
+@dataclass(frozen=True, slots=True)
 class ExplainRequest:
-    """Which cases of which files are to be explained, and how; `which` counts where no test_id is given."""
+    """Which cases of which files are to be explained; `which` counts where no test_id is given."""
 
     test_ids: Sequence[str]
     which: Which
@@ -70,10 +97,6 @@ class ExplainRequest:
     outputs: Sequence[Path]
     test_dir: Path
     on_duplicate: OnDuplicate | None
-    format: ExplainFormat = "console"
-    verbose: bool = False
-    include_text: bool = False
-    bom: bool = False
     answers: AnswerFilter = ANY_ANSWER
     opinions: Path | None = None
 
@@ -81,43 +104,43 @@ class ExplainRequest:
 # --- from files -------------------------------------------------------------------------------------------------------
 
 
-def explain_tests(policy: Policy, request: ExplainRequest) -> int:
+def explain_tests(policy: Policy, request: ExplainRequest, shape: Shape) -> int:
     """Explain test cases as files answer them, one after the other; raises ConfigurationError."""
-    files = open_all(request.outputs)
+    paths = [file for path in request.outputs for file in output_files(path)]
+    asked = shape.destinations([*paths, *filter(None, [request.opinions])], request.test_dir)
+    whole = _scored(policy, request, [*map(open_outputs, paths)], quotes=shape.quotes(asked))
+    cases = [each for run in whole for each in _explained(request.answers.narrowed(run))]
+    for each in cases:
+        if request.test_ids and each.case.generation is None:
+            print_message(f"no output answers {each.case.test_id}: the case is explained as if its output were empty")
+    every = [each for run in whole for each in _explained(run)]
+    if not cases:
+        is_answered = any(each.case.generation for each in every)
+        print_message(_NO_CASE if not every else _NO_SUCH_MISS if is_answered else _NOT_ANSWERED)
+    in_words = wordings(every).in_words
+    beside = [] if in_words is None else [f"In these cases, {in_words}"]
+    _give(Explained(cases, beside, shape.include_text), asked, shape, are_named=bool(request.test_ids))
+    return EXIT_OK
+
+
+def _scored(
+    policy: Policy, request: ExplainRequest, files: Sequence[OutputFile], *, quotes: bool
+) -> Sequence[ScoredRun]:
+    """Score what is asked for, concern by concern, and explain the cases of the chosen labels."""
     labels = _LABELS_OF[request.which] if not request.test_ids else LABELS
-    shows_text = request.format == "console" or request.include_text
-    runs: list[ScoredRun] = []
-    whole: list[ExplainedCase] = []
     opinions = read_opinions(request.opinions)
     decisions = Decisions.to_show(request.test_dir)
+    runs = []
     with progress_bar(message_console(), "reading", None) as bar:
         for selection in _selections(request):
             run, remarks = score_files(
                 selection, files, policy, generated_at="", on_duplicate=request.on_duplicate,
-                explain="with text" if shows_text else "without text", explained_labels=labels,
+                explain="with text" if quotes else "without text", explained_labels=labels,
                 decisions=decisions, bar=bar,
             )  # fmt: skip
-            run = with_opinions(run, opinions)
-            runs.append(request.answers.narrowed(run))
-            whole.extend(_explained(run))
+            runs.append(with_opinions(run, opinions))
             print_message(*remarks)
-    explained = [each for run in runs for each in _explained(run)]
-    for each in explained:
-        if request.test_ids and each.case.generation is None:
-            print_message(f"no output answers {each.case.test_id}: the case is explained as if its output were empty")
-    if not explained:
-        is_answered = any(each.case.generation for each in whole)
-        print_message(_NO_CASE if not whole else _NO_SUCH_MISS if is_answered else _NOT_ANSWERED)
-    print_message(*unneeded_mark([request.format], bom=request.bom))
-    found = wordings(whole).in_words
-    beside = [] if found is None else [f"In these cases, {found}"]
-    if request.format == "console":
-        print_head([*head(explained), *beside], result_console())
-        _print(explained, request)
-    else:
-        text = written(explained, request.format, beside, include_text=request.include_text)
-        print(marked(text, request.format, bom=request.bom), end="")
-    return EXIT_OK
+    return runs
 
 
 _NO_CASE: Final = (
@@ -137,14 +160,29 @@ def _explained(run: ScoredRun) -> Iterator[ExplainedCase]:
     return (ExplainedCase(case, found) for case in run.cases if (found := run.explanation_of(case)))
 
 
-def _print(explained: Sequence[ExplainedCase], request: ExplainRequest) -> None:
+def _give(found: Explained, asked: Sequence[Destination], shape: Shape, *, are_named: bool) -> None:
+    """Write the files, then print what goes to standard output."""
+
+    def text(format_: Format) -> str:
+        return marked(RENDERED[format_](found), format_, bom=shape.bom)
+
+    if on_stdout(asked) != "console":
+        give(asked, text, found.headline)
+        return
+    write_files(asked, text)
+    print_head(found.head, result_console())
+    _print(found.cases, verbose=shape.verbose, are_named=are_named)
+    print_written(asked)
+
+
+def _print(cases: Sequence[ExplainedCase], *, verbose: bool, are_named: bool) -> None:
     """Print each case; those that no model answered have nothing to explain, and share lines unless they were named."""
-    shown = [each for each in explained if each.case.generation == "answered" or request.test_ids]
-    others = [each.case for each in explained if each not in shown]
+    shown = [each for each in cases if each.case.generation == "answered" or are_named]
+    others = [each.case for each in cases if each not in shown]
     for number, each in enumerate(shown):
         if number:
             print()
-        print_explanation(each.case, each.explanation, result_console(), verbose=request.verbose)
+        print_explanation(each.case, each.explanation, result_console(), verbose=verbose)
     if others and shown:
         print()
     for generation, what in (("failed", "Failed generations"), (None, "No output")):
@@ -217,8 +255,9 @@ class Coordinates(NamedTuple):
         return f"{visible(self.topic)}/{self.partition}/{self.offset}"
 
 
-def explain_record(settings: Settings, policy: Policy, source: Coordinates, test_dir: Path) -> int:
+def explain_record(settings: Settings, policy: Policy, source: Coordinates, test_dir: Path, shape: Shape) -> int:
     """Explain the one record that a result names as its source; raises ConfigurationError, or Fatal if Kafka fails."""
+    asked = shape.destinations([], test_dir)
     event = asyncio.run(_event_at(settings, source))
     with readable(test_dir):
         listing = list_folder(test_dir)
@@ -240,7 +279,8 @@ def explain_record(settings: Settings, policy: Policy, source: Coordinates, test
     by = judged_by(found, event, concern_id=ANY_CONCERN)
     answered = Answered(event, (event.event_time, 0, 0), found.narratives, narrative)
     case = judged_case(policy, by, found, prepare(found.expectations), answered, event.batch_id)
-    print_explanation(case, explanation, result_console())
+    explained = Explained([ExplainedCase(case, explanation)], include_text=shape.include_text)
+    _give(explained, asked, replace(shape, verbose=True), are_named=True)
     return EXIT_OK
 
 

@@ -10,7 +10,7 @@ from consumer.exit_codes import EXIT_OK
 from consumer.files.batches import LoadedBatch, batch_names, load_batches, usable_batches
 from consumer.files.outputs import OutputFile, open_outputs, output_files
 from consumer.files.term_edits import EditedCase, Replacement, edited
-from consumer.offline.destinations import Destination, Format, give, one_format
+from consumer.offline.destinations import Format, check_outside, give, one_format
 from consumer.offline.pages.triage import RENDERED, headline
 from consumer.offline.triage import TriageRequest, triage
 from consumer.offline.whole_files import write_whole
@@ -33,7 +33,7 @@ def triage_command(
     paths = [file for path in outputs for file in output_files(path)]
     batches = (request.test_dir / f"{name}.json" for name in batch_names(request.test_dir))
     asked = one_format(format_, destinations, RENDERED, [*paths, *batches], force=force)
-    _check_outside(asked, request.test_dir)
+    check_outside(asked, request.test_dir)
     if write_to is not None:
         _check_folder(write_to, request.test_dir)
     files = [open_outputs(path) for path in paths]
@@ -49,18 +49,6 @@ def triage_command(
 
 
 # --- batch files with replaced terms ----------------------------------------------------------------------------------
-
-
-def _check_outside(asked: Sequence[Destination], test_dir: Path) -> None:
-    """Raise ConfigurationError for a JSON file in the folder of test cases, where it would be read as one of them."""
-    for each in asked:
-        if each.path is None or each.path.suffix.lower() != SUFFIX:
-            continue
-        if os.path.realpath(each.path.parent) == os.path.realpath(test_dir):
-            raise ConfigurationError(
-                f"--output {visible(str(each.path))} is in the folder of the test cases, where it would be read as a "
-                "batch file; name a file in another folder"
-            )
 
 
 def _check_folder(folder: Path, test_dir: Path) -> None:

@@ -78,6 +78,14 @@ def test_formats_have_the_same_names_and_people_come_first(name: str) -> None:
         assert asked.default in (None, "console")
 
 
+@pytest.mark.parametrize("name", EVERY)
+def test_what_has_a_format_for_a_file_has_an_option_for_the_file(name: str) -> None:
+    options = options_of(EVERY[name])
+    asked = options.get("--format")
+    choices = set() if asked is None else set(get_args(asked.type_descriptor.annotation))
+    assert (not choices - {"console", "json", type(None)}) or "--output" in options
+
+
 @pytest.mark.parametrize("name", sorted(ON_TEST_CASES))
 def test_test_cases_are_named_by_the_same_options_and_none_is_required(name: str) -> None:
     options = options_of(EVERY[name])
@@ -110,7 +118,7 @@ TYPOS: Final[Sequence[tuple[Sequence[str], str]]] = [
         ["gate", "report.json", "--max-violation", "0"],
         "Did you mean --max-failed-generations, --max-near-violations, --max-violations?",
     ),
-    (["explain", "--format", "table"], "'table' is not one of 'console', 'json', 'csv', 'markdown'"),
+    (["explain", "--format", "table"], "'table' is not one of 'console', 'json', 'csv', 'markdown', 'html'"),
     (["dead-letters", "lst"], "Did you mean 'list'?"),
 ]
 

@@ -12,6 +12,7 @@ from consumer.cli.main import main
 from consumer.offline.explanations import FIELDS
 from safe_core.diagnosis import KINDS
 from tests.support.case_files import GOOD, HARMFUL, a_case, answer, event, write_batch, write_events, write_report
+from tests.support.tables import StoredRecord
 
 Json = Any
 CANARY = "zebra-7Q"
@@ -127,6 +128,63 @@ def test_a_case_is_explained_with_what_its_output_says(capsys: pytest.CaptureFix
     assert "prompt CR  came at 08:30 [-on Saturday-]" in printed
     assert "Saturday" in printed
     assert "A-2" not in printed
+
+
+EXPLAIN = ["explain", "--all", "-i", "run.json", "-t", "cases"]
+FORMAT_OF = {"x.json": "json", "x.csv": "csv", "x.md": "markdown", "x.html": "html", "x.txt": "console"}
+
+
+def test_an_explanation_is_written_in_every_format_and_may_be_replaced(capsys: pytest.CaptureFixture[str]) -> None:
+    files = [part for name in FORMAT_OF for part in ("-o", name)]
+    for _ in range(2):
+        assert main([*EXPLAIN, *files]) == 0
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err.count("wrote x.")) == ("", 2 * len(FORMAT_OF))
+    assert "safe: 3 cases explained\n" in printed.err
+    for name, format_ in FORMAT_OF.items():
+        page = Path(name).read_bytes().decode()
+        assert "the salbutamol was given" in page
+        assert CANARY not in page, "a file quotes outputs only if that is asked for, the console always"
+        assert main([*EXPLAIN, "--format", format_]) == 0
+        out = capsys.readouterr().out
+        assert CANARY in out if format_ == "console" else out == page
+    assert main([*EXPLAIN, *files, "--include-text", "--bom"]) == 0
+    assert all(CANARY in Path(name).read_text(encoding="utf-8") for name in ("x.json", "x.csv"))
+    assert Path("x.csv").read_bytes().startswith(b"\xef\xbb\xbfbatch_id,")
+
+
+def test_an_explanation_replaces_nothing_that_somebody_needs(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("notes.txt").write_text("mine")
+    for file, why in [
+        ("notes.txt", "already exists, and SAFE did not write it"),
+        ("run.json", "is an input"),
+        ("cases/asthma_1.json", "is an input"),
+        ("cases/why.json", "is in the folder of the test cases"),
+        ("x.xml", "unknown suffix"),
+    ]:
+        assert main([*EXPLAIN, "-o", file]) == 3
+        assert why in capsys.readouterr().err
+    assert Path("notes.txt").read_text() == "mine"
+    assert main([*EXPLAIN, "-o", "notes.txt", "--force"]) == 0
+    assert Path("notes.txt").read_text().startswith("3 cases explained\n")
+
+
+def test_a_record_of_the_topic_is_explained_in_every_format(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    value = json.dumps({"test_id": "A-2", "batch_id": "asthma_1", "output": {**GOOD, "summary": CANARY}}).encode()
+
+    async def read(*_where: object) -> StoredRecord:
+        return StoredRecord(0, 1, None, value)
+
+    monkeypatch.setattr("consumer.kafka.reader.read_record", read)
+    asked = ["explain", "--source", "t/0/1", "-t", "cases", "--bootstrap-servers", "localhost:1"]
+    assert main([*asked, "-o", "x.json", "-o", "x.md"]) == 0
+    document, page = (Path(name).read_text(encoding="utf-8") for name in ("x.json", "x.md"))
+    assert [result["test_id"] for result in json.loads(document)["results"]] == ["A-2"]
+    assert CANARY not in document + page
+    assert main(asked) == 0
+    assert "expected" in capsys.readouterr().out
 
 
 def test_several_cases_are_explained_in_the_order_asked_for_and_events_too(capsys: pytest.CaptureFixture[str]) -> None:

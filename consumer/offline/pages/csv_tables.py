@@ -29,7 +29,13 @@ TERMS: Final = (
     *MISS_COLUMNS, NEAREST,
 )  # fmt: skip
 """The first rows. What `--explain` adds is empty without it."""
-FIRST_COLUMNS: Final = (",".join(CASES[:18]), ",".join(TERMS[:18]))
+EXPLAINED: Final = (
+    "batch_id", "test_id", "label", "output",
+    "criterion", "term", "verdict", "kind", "in_narrative", "field", "element", "start", "end", "similarity",
+    "missing_words", "also_in", "outcome", "doubtful", "decided", "in_other_words", *MISS_COLUMNS, NEAREST,
+)  # fmt: skip
+"""The first row of `safe explain`; with texts, they are one column more."""
+FIRST_COLUMNS: Final = (",".join(CASES[:18]), ",".join(TERMS[:18]), ",".join(EXPLAINED[:18]))
 """How a table of SAFE begins, also one of an earlier version that had fewer columns."""
 BYTE_ORDER_MARK: Final = "\ufeff"
 """Without it at the beginning, Excel takes UTF-8 for the code page of the machine."""

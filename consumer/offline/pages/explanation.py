@@ -1,26 +1,26 @@
 """Explained cases: what was missed and why, what was used, what was found and where.
 
 On a terminal or in a pipe, what differs is marked beneath: `-` is expected and not there, `+` is there and not
-expected, `^` points at a term. Colour only repeats that. JSON, CSV and Markdown list the terms that were missed or
-used, and those that were found in doubt.
+expected, `^` points at a term. Colour only repeats that. All else lists the terms that were missed or used, and those
+that were found in doubt.
 """
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from rich.cells import cell_len
 from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
+from consumer.offline.destinations import Format
 from consumer.offline.explanations import counts_by_answer, counts_by_verdict, misses_documents, with_opinions
 from consumer.offline.pages.console_layout import BOLD, LABEL_STYLES, RED, Layout, Line, section
-from consumer.offline.pages.csv_tables import MISS_COLUMNS, NEAREST, beside_terms, cell, csv_text, evidence_in_words
+from consumer.offline.pages.csv_tables import EXPLAINED, beside_terms, cell, csv_text, evidence_in_words
 from consumer.offline.pages.document import Document, Item, Name, Section, Sentence, Texts
-from consumer.offline.pages.markdown_parts import markdown
+from consumer.offline.pages.formats import formats
 from consumer.offline.pages.miss_wording import (
     IN_WORDS,
     NOTHING_LIKE_IT,
@@ -260,9 +260,7 @@ def _signs(line: Text, look: _Look) -> str:
     return "".join((look.sign if at in marked else " ") * cell_len(char) for at, char in enumerate(line.plain)).rstrip()
 
 
-# --- JSON, CSV and Markdown -------------------------------------------------------------------------------------------
-
-ExplainFormat = Literal["console", "json", "csv", "markdown"]
+# --- JSON, CSV and pages ----------------------------------------------------------------------------------------------
 
 
 class ExplainedCase(NamedTuple):
@@ -272,46 +270,45 @@ class ExplainedCase(NamedTuple):
     explanation: Explanation
 
 
-def head(cases: Sequence[ExplainedCase]) -> list[str]:
-    """Say what the misses of the cases that have reasons come to: by both answers, and by verdict."""
-    counts = _counts(cases)
-    return [said for said in (answers_in_words(counts), misses_in_words(counts)) if said]
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """Explained cases as they are told; `beside` is what else is said of all of them, and is not in the JSON."""
 
+    cases: Sequence[ExplainedCase]
+    beside: Sequence[str] = ()
+    include_text: bool = False
 
-def _counts(cases: Sequence[ExplainedCase]) -> dict[str, Any]:
-    misses = [miss for each in cases if each.case.has_reasons for miss in each.explanation.diagnosis.misses]
-    return {"misses": len(misses), "miss_verdicts": counts_by_verdict(misses), **counts_by_answer(misses)}
+    @property
+    def headline(self) -> str:
+        """Say how much there is."""
+        return f"{count_of(len(self.cases), 'case')} explained"
 
+    @property
+    def head(self) -> list[str]:
+        """Say what the misses of the cases that have reasons come to: by both answers, and by verdict."""
+        counts = self._counts()
+        return [said for said in (answers_in_words(counts), misses_in_words(counts), *self.beside) if said]
 
-def written(
-    cases: Sequence[ExplainedCase], format_: ExplainFormat, beside: Sequence[str] = (), *, include_text: bool
-) -> str:
-    """Give explained cases in a format other than the console's; texts are quoted only with `include_text`.
+    def _counts(self) -> dict[str, Any]:
+        misses = [miss for each in self.cases if each.case.has_reasons for miss in each.explanation.diagnosis.misses]
+        return {"misses": len(misses), "miss_verdicts": counts_by_verdict(misses), **counts_by_answer(misses)}
 
-    `beside` is what else stands at the head of a page.
-    """
-    if format_ == "json":
-        return json.dumps(document(cases, include_text=include_text), indent=2) + "\n"
-    if format_ == "csv":
-        return _csv(cases, include_text=include_text)
-    return markdown(page(cases, beside, include_text=include_text))
-
-
-def document(cases: Sequence[ExplainedCase], *, include_text: bool) -> dict[str, Any]:
-    """Give the JSON of explained cases; the counts by verdict add up to the misses of the cases that have reasons."""
-    doubtful = sum(len(each.case.doubtful) for each in cases)
-    return {
-        "cases": len(cases),
-        **_counts(cases),
-        "doubtful_hits": doubtful,
-        "near_violations": sum(len(each.case.near) for each in cases),
-        "missing_outputs": sum(each.case.generation is None for each in cases),
-        "failed_generations": sum(each.case.generation == "failed" for each in cases),
-        "input_mismatches": sum(each.case.input_matches is False for each in cases),
-        "results": [
-            with_opinions(_result(each, include_text=include_text), each.explanation.opinions) for each in cases
-        ],
-    }
+    def document(self) -> dict[str, Any]:
+        """Give the JSON; the counts by verdict add up to the misses of the cases that have reasons."""
+        cases = [each.case for each in self.cases]
+        return {
+            "cases": len(cases),
+            **self._counts(),
+            "doubtful_hits": sum(len(case.doubtful) for case in cases),
+            "near_violations": sum(len(case.near) for case in cases),
+            "missing_outputs": sum(case.generation is None for case in cases),
+            "failed_generations": sum(case.generation == "failed" for case in cases),
+            "input_mismatches": sum(case.input_matches is False for case in cases),
+            "results": [
+                with_opinions(_result(each, include_text=self.include_text), each.explanation.opinions)
+                for each in self.cases
+            ],
+        }
 
 
 def _result(each: ExplainedCase, *, include_text: bool) -> dict[str, Any]:
@@ -353,23 +350,16 @@ def _near_violations(explained: ExplainedCase, *, include_text: bool) -> Iterato
         yield near_document(near) | text
 
 
-_COLUMNS: Final = (
-    "criterion", "term", "verdict", "kind", "in_narrative", "field", "element", "start", "end", "similarity",
-    "missing_words", "also_in", "outcome", "doubtful", "decided", "in_other_words", *MISS_COLUMNS,
-    NEAREST,
-)  # fmt: skip
-
-
-def _csv(cases: Sequence[ExplainedCase], *, include_text: bool) -> str:
-    columns = (*_COLUMNS, "text") if include_text else _COLUMNS
-    rows: list[Sequence[str]] = [("batch_id", "test_id", "label", "output", *columns)]
-    for each in cases:
+def _csv(found: Explained) -> str:
+    columns = (*EXPLAINED, "text") if found.include_text else EXPLAINED
+    rows: list[Sequence[str]] = [columns]
+    for each in found.cases:
         case = each.case
         start = cell(case.batch_id), cell(case.test_id), case.label, about_output(case) or "answered"
-        decided = partial(each.explanation.decisions.of_term, shows_text=include_text)
-        for told in _told(each, include_text=include_text):
+        decided = partial(each.explanation.decisions.of_term, shows_text=found.include_text)
+        for told in _told(each, include_text=found.include_text):
             told["decided"] = decided(told["criterion"], told["term"])
-            values = (told.get(name) for name in columns)
+            values = (told.get(name) for name in columns[len(start) :])
             rows.append((*start, *("" if value is None else cell(str(value)) for value in values)))
     return csv_text(rows)
 
@@ -395,14 +385,14 @@ def _told(explained: ExplainedCase, *, include_text: bool) -> Iterator[dict[str,
         yield beside | ({"text": text_of(output, passage_of(each))} if include_text else {})
 
 
-def page(cases: Sequence[ExplainedCase], beside: Sequence[str], *, include_text: bool) -> Document:
+def page(found: Explained) -> Document:
     """Give each case with the terms that were missed, used, or found in doubt."""
     return Document(
         "explanation",
         Sentence("Why terms were missed"),
-        f"{count_of(len(cases), 'case')} explained",
-        notes=[*head(cases), *beside],
-        sections=[_section(each, include_text=include_text) for each in cases],
+        found.headline,
+        notes=found.head,
+        sections=[_section(each, include_text=found.include_text) for each in found.cases],
     )
 
 
@@ -431,3 +421,7 @@ def _item(term: ExplainedTerm) -> Item:
     said, more = (term.advice, "") if term.verdict else (term.place, f". {term.advice}".rstrip())
     line = Sentence(f"{term.criterion} {{}}{about}: {{}}{more}", (term.text, Name(said)))
     return Item(line, word=_word_for(term), below=below)
+
+
+RENDERED: Final[Mapping[Format, Callable[[Explained], str]]] = {**formats(page, Explained.document), "csv": _csv}
+"""Each format of a file, and what makes it; to standard output, print_explanation() is the console's."""
