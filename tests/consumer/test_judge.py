@@ -30,6 +30,7 @@ from tests.support.documents import safe_commands, text_of
 from tests.support.model_endpoint import ModelEndpoint, Said, model_endpoint, opinion
 
 Json = Any
+QUESTIONS = int(os.environ.get("SAFE_TEST_JUDGE_QUESTIONS", "200"))
 NARRATIVE = "Mrs Vane, 71, came at 08:30 with wheeze and fever. Salbutamol 5 mg was given twice."
 CASES = {
     "J-1": (["fever and wheeze on arrival"], ["Wheeze was noted."], "Salbutamol was given."),  # part
@@ -458,8 +459,9 @@ def test_two_runs_at_once_may_have_the_same_cache(endpoint: ModelEndpoint) -> No
     assert 20 <= len(endpoint.requests) <= 40
 
 
-def test_a_thousand_questions_with_faults_killed_twice_are_answered_once_each(endpoint: ModelEndpoint) -> None:
-    wards = ["zq" + "".join(letters) for letters in itertools.product("bcdfghjklm", repeat=3)]
+def test_many_questions_with_faults_killed_twice_are_answered_once_each(endpoint: ModelEndpoint) -> None:
+    letters = itertools.islice(itertools.product("bcdfghjklm", repeat=3), QUESTIONS)
+    wards = ["zq" + "".join(three) for three in letters]
     write_cases(in_wards(wards, terms=10))
     faulty: list[int] = []
     answering, reached = threading.Event(), threading.Event()
@@ -480,7 +482,7 @@ def test_a_thousand_questions_with_faults_killed_twice_are_answered_once_each(en
     words += ["--base-url", endpoint.url, "--send-texts-to", "127.0.0.1", "--cache", "kept", "-o", "opinions.json"]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     at_once = 4
-    for killed_at in (300, 700):
+    for killed_at in (3 * QUESTIONS // 10, 7 * QUESTIONS // 10):
         with endpoint.lock:  # under which script() runs
             limit = killed_at
             reached.clear()
@@ -495,10 +497,10 @@ def test_a_thousand_questions_with_faults_killed_twice_are_answered_once_each(en
     done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     asked = len(json.loads(Path("opinions.json").read_bytes())["opinions"])
-    assert asked == 1000
+    assert asked == QUESTIONS
     assert endpoint.paid <= asked + len(faulty) + 2 * at_once
     assert endpoint.paid > asked  # there were faults
-    assert "1000 of 1000 questions" in done.stderr
+    assert f"{QUESTIONS} of {QUESTIONS} questions" in done.stderr
 
 
 # --- calibration ------------------------------------------------------------------------------------------------------
