@@ -1,7 +1,7 @@
 """From a producer's clock to a subscriber's: how long an output takes to be a visible result, at a steady rate.
 
     python -m bench.latency [--rate 500 …] [--partitions 4 …] [--minutes 1] [--warm-up 60] [--turns 1]
-        [--beside-streams] [--other PATH …] [--roles all] [--stalls]
+        [--beside-streams] [--other PATH …] [--roles all] [--stalls] [--beside-backlog 300000]
 
 The loop is open: each event has its moment, and is late from then on, however long the one before it took. A first part
 of each run warms up and is not counted. Times are those of one process that produces and subscribes with a client of
@@ -9,6 +9,9 @@ its own (read_committed); its results must be as many as its events. Programs ta
 run with topics of its own. Beside the times, a line has the processor cores that the broker, the program and everything
 else on the machine (this process, too) used while it was counted, and the program's sockets and peak memory. Needs the
 tests' broker, as bench.throughput does; `--beside-streams` also needs what bench.against_peers does.
+
+With `--beside-backlog N`, N events wait in the first partition before a program starts, and the events at the steady
+rate, whose times are measured, go to all others. The last column says how many of the N had results per second.
 """
 
 import argparse
@@ -43,12 +46,16 @@ SHARES = (0.5, 0.9, 0.99, 0.999, 1.0)
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """A steady rate of events, over this many partitions, for so long; the first seconds are not counted."""
+    """A steady rate of events, over this many partitions, for so long; the first seconds are not counted.
+
+    With a backlog, this many other events wait in partition 0, and the steady ones go to all others.
+    """
 
     rate: int
     partitions: int
     warm_up_seconds: float
     seconds: float
+    backlog: int = 0
 
     @property
     def uncounted(self) -> int:
@@ -57,13 +64,26 @@ class Load:
 
     def stream(self, batches: Sequence[WrittenBatch]) -> list[Outgoing]:
         """The events, those of the warm-up included."""
-        count = self.uncounted + int(self.rate * self.seconds)
-        return list(event_stream(SEED, batches, count, partitions=self.partitions, poison=0.0))
+        count, first = self.uncounted + int(self.rate * self.seconds), self.first_partition
+        records = event_stream(SEED, batches, count, partitions=self.partitions - first, poison=0.0)
+        return [replace(record, partition=first + (record.partition or 0)) for record in records]
+
+    @property
+    def first_partition(self) -> int:
+        """The first partition of the steady events."""
+        return 1 if self.backlog else 0
+
+    def waiting(self, batches: Sequence[WrittenBatch]) -> list[Outgoing]:
+        """The events of the backlog."""
+        return list(event_stream(SEED + 1, batches, self.backlog, partitions=1, poison=0.0))
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One run: seconds at SHARES; cores of broker (None: not ours), program and all else; sockets; peak bytes."""
+    """One run: seconds at SHARES; cores of broker (None: not ours), program and all else; sockets; peak bytes.
+
+    `backlog_rate` is results of the backlog per second.
+    """
 
     taken: Sequence[float]
     broker_cores: float | None
@@ -71,19 +91,20 @@ class Measured:
     other_cores: float
     sockets: int
     memory: int
+    backlog_rate: float = 0.0
 
     def cells(self) -> str:
         """The figures of a line."""
         times = "  ".join(f"{each * 1e3:5.0f} ms" for each in self.taken)
         of_broker = "     –" if self.broker_cores is None else f"{self.broker_cores:6.2f}"
         used = f"{self.cores:7.2f}  {self.other_cores:5.2f}  {self.sockets:7}  {self.memory / 2**20:5.0f}"
-        return f"{times}  {of_broker}  {used}"
+        return f"{times}  {of_broker}  {used}  {self.backlog_rate:9,.0f}"
 
 
 HEADING = (
     f"{'events/s':>8}  {'partitions':>10}  {'program':>16}  "
     + "  ".join(f"{f'p{share * 100:g}':>8}" for share in SHARES)
-    + f"  {'broker':>6}  {'program':>7}  {'other':>5}  {'sockets':>7}  {'MiB':>5}"
+    + f"  {'broker':>6}  {'program':>7}  {'other':>5}  {'sockets':>7}  {'MiB':>5}  {'backlog/s':>9}"
 )
 
 
@@ -97,6 +118,7 @@ def median(runs: Sequence[Measured]) -> Measured:
         statistics.median(run.other_cores for run in runs),
         int(statistics.median(run.sockets for run in runs)),
         int(statistics.median(run.memory for run in runs)),
+        statistics.median(run.backlog_rate for run in runs),
     )
 
 
@@ -144,7 +166,7 @@ def main() -> None:
     with broker() as (servers, pid), tempfile.TemporaryDirectory() as folder, Outside(servers) as outside:
         for rate in arguments.rate or RATES:
             for partitions in arguments.partitions or PARTITIONS:
-                load = Load(rate, partitions, arguments.warm_up, arguments.minutes * 60)
+                load = Load(rate, partitions, arguments.warm_up, arguments.minutes * 60, arguments.beside_backlog)
                 _in_turns(load, programs, arguments.turns, Bench(outside, Path(folder), pid))
 
 
@@ -193,6 +215,7 @@ def _line(load: Load, name: str, run: Measured) -> str:
 
 def _measured(load: Load, program: Program, site: Site, bench: Bench) -> Measured:
     stream, asked = load.stream(bench.batches), list[Answers]()
+    site.send(load.waiting(bench.batches))
     with program(site, asked) as run:
         window = Window(run, bench.broker_pid)
         taken = _latencies(site, stream, load, window)[load.uncounted :]
@@ -201,7 +224,7 @@ def _measured(load: Load, program: Program, site: Site, bench: Bench) -> Measure
         print(f"/livez: {said}", flush=True)
     cuts = statistics.quantiles(taken, n=1_000, method="inclusive")
     shown = [max(taken) if share == 1 else cuts[round(share * 1_000) - 1] for share in SHARES]
-    return Measured(shown, *window.cores(), window.sockets, memory)
+    return Measured(shown, *window.cores(), window.sockets, memory, window.backlog_rate())
 
 
 @dataclass(slots=True)
@@ -211,13 +234,16 @@ class Window:
     running: Running
     broker_pid: int | None
     sockets: int = 0
+    results_of_backlog: int = 0
     _noted: list[tuple[float, ...]] = field(default_factory=list)
+    _backlog: list[int] = field(default_factory=list)
 
     def note(self) -> None:
         """Read all counters: at its begin, and at its end."""
         of_broker = 0.0 if self.broker_pid is None else cpu_seconds(self.broker_pid)
         self._noted.append((time.monotonic(), of_broker, self.running.cpu_seconds(), machine_cpu_seconds()))
         self.sockets = self.running.sockets()
+        self._backlog.append(self.results_of_backlog)
 
     def cores(self) -> tuple[float | None, float, float]:
         """Those of the broker, of the program, and of all else."""
@@ -225,16 +251,22 @@ class Window:
         of_broker, own, machine = ((late - early) / (ended - begun) for early, late in zip(before, after, strict=True))
         return (None if self.broker_pid is None else of_broker), own, machine - of_broker - own
 
+    def backlog_rate(self) -> float:
+        """Results of the backlog per second."""
+        return (self._backlog[-1] - self._backlog[0]) / (self._noted[-1][0] - self._noted[0][0])
+
 
 def _latencies(site: Site, stream: Sequence[Outgoing], load: Load, window: Window) -> list[float]:
     """Return the seconds that each event took, in the order of their moments."""
     moments: list[list[float]] = [[] for _ in range(load.partitions)]
     arrived: dict[tuple[int, int], float] = {}
     subscribed = threading.Event()
-    reader = threading.Thread(target=_read, args=(site, len(stream), arrived, subscribed))
+    reader = threading.Thread(target=_read, args=(site, len(stream), load, arrived, window, subscribed))
     reader.start()
     subscribed.wait()
     _produce(site, stream, load, moments, window)
+    if load.backlog and window.results_of_backlog >= load.backlog:
+        raise SystemExit("all of the backlog had results before the end: ask for a longer one")
     reader.join()
     if len(arrived) != len(stream):
         raise SystemExit(f"{len(arrived)} results of {len(stream)} events: no latency can be told")
@@ -269,7 +301,14 @@ def _on_time(stream: Sequence[Outgoing], begun: float, rate: int) -> Iterator[tu
         yield moment, record
 
 
-def _read(site: Site, count: int, arrived: dict[tuple[int, int], float], subscribed: threading.Event) -> None:
+def _read(
+    site: Site,
+    count: int,
+    load: Load,
+    arrived: dict[tuple[int, int], float],
+    window: Window,
+    subscribed: threading.Event,
+) -> None:
     consumer = Consumer(
         {
             "bootstrap.servers": site.outside.bootstrap_servers,
@@ -286,7 +325,10 @@ def _read(site: Site, count: int, arrived: dict[tuple[int, int], float], subscri
         if message is not None and message.error() is None:
             last = time.monotonic()
             source = json.loads(message.value() or b"")["source"]
-            arrived[source["partition"], source["offset"]] = last
+            if source["partition"] >= load.first_partition:
+                arrived[source["partition"], source["offset"]] = last
+            else:
+                window.results_of_backlog += 1
     consumer.close()
 
 
@@ -301,6 +343,7 @@ def _arguments() -> argparse.Namespace:
     add("--beside-streams", action="store_true", help=f"also in Kafka Streams, commits every {STREAMS_COMMIT_MS} ms")
     add("--other", type=Path, action="append", default=[], metavar="PATH", help="another checkout; repeats")
     add("--roles", nargs="+", default=["all"], help="one worker for each: all, or scorer aggregator")
+    add("--beside-backlog", type=int, default=0, metavar="EVENTS", help="so many events wait in the first partition")
     add("--stalls", action="store_true", help="also ask each worker every 10 ms whether it is alive")
     return parser.parse_args()
 

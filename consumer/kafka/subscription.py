@@ -26,6 +26,7 @@ from consumer.kafka.group_members import Stranger, strangers_in
 from consumer.kafka.group_offsets import AbortedProof, Committed, GroupOffsets, PlainProof, Proof
 from consumer.kafka.protocol import Member
 from consumer.kafka.transactions import Transactions
+from consumer.loop_budget import LoopBudget
 from consumer.wire.record import Record
 
 _HEARTBEAT_SECONDS = 1.0
@@ -284,12 +285,15 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
         began = time.monotonic()
         if began >= self._next_fetch_at:
             self._paused_since = began  # a pause is no longer for what other brokers answer meanwhile
+        budget = LoopBudget()
         for where in self._ready():
             await self._take(where)
             taken = sum(map(len, self._taken.values()))
             pause = min(_FETCH_PAUSE_SECONDS, _FETCH_PAUSE_A_RECORD_SECONDS * taken)
             self._next_fetch_at = max(self._next_fetch_at, self._paused_since + pause)
-            await asyncio.sleep(0)  # a take never suspends, and may take long
+            if budget.is_spent:  # not after each take: where much is to do, others run for milliseconds each time
+                await budget.renew()
+        await asyncio.sleep(0)  # a take never suspends
         if not self._taken:
             self._raise_failure()
         return self._with_positions()

@@ -11,17 +11,22 @@ from consumer.kafka.subscription import Fetched
 from consumer.wire.record import Record
 
 _SLICE_RECORDS = 2_000
+_LEAST_SLICE_RECORDS = 200
+_ALL_SLICES_RECORDS = 12_800
 _SLICE_BYTES = 8 * 1024 * 1024
 _BUFFER_RECORDS = 5_000
 _BUFFER_BYTES = 16 * 1024 * 1024
 _ALL_SLICES_BYTES = 24 * 1024 * 1024
 _ALL_BUFFERS_BYTES = 56 * 1024 * 1024
-"""What all partitions of a role may hold together: each has an equal share, up to its own limit."""
+"""What all partitions of a role may hold together: each has an equal share, up to its own limit.
+
+So where there are many, a slice is small: the others wait until it is processed, and for the transaction with it.
+"""
 _LEAST_SHARE_BYTES = 512 * 1024
 
 
 class Shares:
-    """How much each partition of a role may hold, in bytes: with more partitions less."""
+    """How much each partition of a role may hold: with more partitions less."""
 
     def __init__(self) -> None:
         self.partitions = 1
@@ -35,6 +40,11 @@ class Shares:
     def slice_bytes(self) -> int:
         """How much may be processed at once; the last record may exceed it."""
         return min(_SLICE_BYTES, max(_LEAST_SHARE_BYTES, _ALL_SLICES_BYTES // self.partitions))
+
+    @property
+    def slice_records(self) -> int:
+        """How many records may be processed at once."""
+        return min(_SLICE_RECORDS, max(_LEAST_SLICE_RECORDS, _ALL_SLICES_RECORDS // self.partitions))
 
 
 class Buffer:
@@ -90,7 +100,7 @@ class Buffer:
         """
         taken: list[Record] = []
         size, most = 0, max(1, int(self._shares.slice_bytes * share))
-        most_records = max(1, int(_SLICE_RECORDS * share))
+        most_records = max(1, int(self._shares.slice_records * share))
         while self.records and len(taken) < most_records and size < most:
             taken.append(self.records.popleft())
             size += self._sizes.popleft()
@@ -100,7 +110,7 @@ class Buffer:
     def share_of(self, records: Sequence[Record]) -> float:
         """The share of a full slice that these are, by number or by bytes, whichever is more."""
         size = sum(map(size_of, records))
-        return max(len(records) / _SLICE_RECORDS, size / self._shares.slice_bytes)
+        return max(len(records) / self._shares.slice_records, size / self._shares.slice_bytes)
 
     def put_back(self, records: Sequence[Record]) -> None:
         """Put back what a slice did not take."""

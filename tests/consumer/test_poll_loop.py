@@ -1272,17 +1272,20 @@ def test_a_buffer_ignores_what_it_has_and_counts_markers_as_fetched() -> None:
 
 
 @pytest.mark.parametrize(
-    ("partitions", "buffer_mib", "slice_mib"),
+    ("partitions", "buffer_mib", "slice_mib", "slice_records"),
     [
-        (1, 16, 8),  # its own limits
-        (8, 7, 3),  # an even share
-        (40, 1.4, 0.6),
-        (1_000, 0.5, 0.5),  # something must go on
+        (1, 16, 8, 2_000),  # its own limits
+        (8, 7, 3, 1_600),  # an even share
+        (40, 1.4, 0.6, 320),
+        (1_000, 0.5, 0.5, 200),  # something must go on
     ],
 )
-def test_partitions_share_what_a_role_may_hold(partitions: int, buffer_mib: float, slice_mib: float) -> None:
+def test_partitions_share_what_a_role_may_hold(
+    partitions: int, buffer_mib: float, slice_mib: float, slice_records: int
+) -> None:
     shares = Shares()
     shares.partitions = partitions
+    assert shares.slice_records == slice_records
     assert shares.buffer_bytes == pytest.approx(buffer_mib * 2**20)
     assert shares.slice_bytes == pytest.approx(slice_mib * 2**20)
 
@@ -1305,6 +1308,16 @@ def test_whatever_makes_records_large_bounds_a_slice(message: Message) -> None:
     buffer.add(brought([replace(message, offset=at) for at in range(10)], 10))
     assert buffer.is_full
     assert len(buffer.take()[0]) == 2
+
+
+def test_a_slice_of_one_of_many_partitions_has_few_records() -> None:
+    shares = Shares()
+    shares.partitions = 64
+    buffer = Buffer(shares)
+    buffer.start(0)
+    buffer.add(brought([Message(at) for at in range(500)], 500))
+    assert len(buffer.take()[0]) == 200
+    assert buffer.share_of(buffer.take()[0]) == 1.0
 
 
 # --- how long partitions wait -----------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from aiokafka.errors import InconsistentGroupProtocolError, OffsetOutOfRangeErro
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.record.memory_records import MemoryRecords
 
+from consumer import loop_budget
 from consumer.errors import Fatal
 from consumer.kafka import aiokafka_internals, subscription
 from consumer.kafka.brokers_clock import BrokersClock
@@ -260,8 +261,23 @@ async def test_what_other_brokers_answer_meanwhile_makes_the_pause_no_longer(
     assert group.subscription.seconds_to_fetch() == 200
 
 
-async def test_what_was_taken_before_a_partition_was_sent_elsewhere_is_not_delivered(group: Group) -> None:
-    """Another task may move a partition while a poll takes from the next one."""
+async def test_others_do_not_run_between_takes_that_are_quick(group: Group) -> None:
+    """In a busy loop, each time that others run takes milliseconds, and there may be a hundred partitions."""
+    for partition in (0, 1):
+        group.bring(partition, batch([b"a"]))
+    polling = asyncio.create_task(group.poll())
+    await asyncio.sleep(0)
+    assert aiokafka_internals.position_of(group.consumer, TopicPartition("input", 0)) == 1
+    assert aiokafka_internals.position_of(group.consumer, TopicPartition("input", 1)) == 1
+    assert not polling.done(), "they run once, however little there is"
+    await polling
+
+
+async def test_what_was_taken_before_a_partition_was_sent_elsewhere_is_not_delivered(
+    group: Group, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another task may move a partition while a poll, which takes long, takes from the next one."""
+    monkeypatch.setattr(loop_budget, "_SECONDS", -1.0)
     group.bring(0, batch([b"a", b"b"]))
     group.bring(1, batch([b"c"]))
     polling = asyncio.create_task(group.poll())
