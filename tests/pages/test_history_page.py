@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -62,6 +63,19 @@ async def test_fifty_runs_of_five_hundred_cases_open_from_a_disk(chrome: Browser
         assert sum("/runs/run-" in each for each in tab.asked_for) == 2, (
             "only the two runs that are compared are loaded"
         )
+
+
+@pytest.mark.parametrize("runs", [1, 2])
+async def test_one_run_may_stand_on_both_sides(chrome: Browser, tmp_path: Path, runs: int) -> None:
+    async with chrome.tab() as tab:
+        await tab.open(f"{page_of(tmp_path, runs=runs, cases=3)}#a=run_01.json&b=run_01.json")
+        [label] = [result["label"] for result in _results(tmp_path)[:1]]
+        assert f"Label\t{label}\t{label}" in await opened(tab)
+        assert [each.rpartition("/")[2] for each in tab.asked_for if "/runs/" in each] == ["run-1.js"]
+
+
+def _results(folder: Path) -> Any:
+    return json.loads((folder / "reports" / "run_01.json").read_text())["results"]
 
 
 async def test_cases_are_filtered_and_the_address_keeps_what_was_chosen(chrome: Browser, tmp_path: Path) -> None:

@@ -118,20 +118,21 @@
 
   // --- two runs side by side
 
-  const told = new Map();
+  const loading = new Map(); // by run: both sides may be the same one
   const waiting = new Map();
-  globalThis.safeRun = (run, said) => {
-    told.set(run, said);
-    waiting.get(run)?.();
-  };
+  globalThis.safeRun = (run, said) => waiting.get(run)(said);
   const load = (run) => {
-    if (!scripts || told.has(run)) return Promise.resolve(told.get(run) ?? {});
-    return new Promise((done) => {
+    if (!scripts) return Promise.resolve({});
+    if (!loading.has(run)) loading.set(run, new Promise((done) => {
       const script = make("script", { src: `runs/run-${run + 1}.js` });
-      waiting.set(run, () => done(told.get(run)));
-      script.addEventListener("error", () => done(null));
+      waiting.set(run, done);
+      script.addEventListener("error", () => {
+        loading.delete(run);
+        done(null);
+      });
       document.head.append(script);
-    });
+    }));
+    return loading.get(run);
   };
 
   const open = async (at) => {
