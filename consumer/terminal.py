@@ -22,13 +22,13 @@ class PipedConsole(Console):
 
 
 def result_console() -> Console:
-    """Standard output, for the results of a command; rich does not guess what to colour."""
-    return PipedConsole(highlight=False)
+    """Standard output, for the results of a command; rich does not guess what to colour, nor read names as markup."""
+    return PipedConsole(highlight=False, markup=False, emoji=False)
 
 
 def message_console() -> Console:
     """Standard error for messages: each is one line, printed as it is."""
-    return Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+    return Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
 def print_message(*sentences: str) -> None:

@@ -1,11 +1,11 @@
 """Which records of the topics of results and reports are shown, and what else is in them."""
 
 from collections.abc import Callable, Sequence
-from fnmatch import fnmatchcase
 from typing import Any, Final, TypeVar
 
 import orjson
 
+from consumer.files.batches import chosen
 from consumer.text import count_of, named
 from consumer.wire.headers import REPORT_TYPE, RESULT_TYPE, Undecodable, text_of
 from consumer.wire.keys import parts_of
@@ -25,7 +25,7 @@ class Batches:
 
     def take(self, batch_id: str) -> bool:
         """Whether a batch was asked for."""
-        if not self._globs or any(fnmatchcase(batch_id, glob) for glob in self._globs):
+        if not self._globs or any(chosen(glob, [batch_id]) for glob in self._globs):
             return True
         if len(self.others) < _NAMED:
             self.others.add(batch_id)

@@ -13,6 +13,7 @@ from consumer.results.chosen import Batches, Chosen
 from consumer.results.scorecard import Scorecard, most_frequent_terms
 from consumer.results.screen import Screen, closing
 from consumer.settings import Settings
+from consumer.terminal import result_console
 from consumer.wire.event_schemas import event_schema
 from consumer.wire.record import Record
 
@@ -130,6 +131,38 @@ def _drawn(screen: Screen) -> Any:
     from consumer.results import screen as module  # noqa: PLC0415 - what a live screen would draw
 
     return module._live_screen(screen)
+
+
+@pytest.mark.parametrize("name", ["stroke[left]", "stroke[/left]", "stroke :skull:"])
+def test_a_name_is_shown_as_it_is_whatever_a_table_could_read_in_it(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    card, document = Scorecard(Settings()), example("result")
+    document["result"] |= {"test_id": name[6:], "archetype": name}
+    card.note(record(Settings().result_topic, document | {"batch_id": name}))
+    [miss, *_] = (report := example("report"))["failure_analysis"]["common_CR_misses"]
+    miss |= {"signal": name, "miss_count": 99}
+    card.note(record(Settings().report_topic, report | {"batch_id": name}))
+    console = result_console()
+    closing(console, card)
+    assert capsys.readouterr().out.count(name) == 2  # the batch, and the term
+    console.print(_drawn(Screen(console, card, "SAFE results", None)))
+    assert capsys.readouterr().out.count(name) == 3
+
+
+# What is asked for, the batch that is there, and whether that is it: as every command on files reads --batch.
+GLOBS = [
+    ("stroke[1]", "stroke[1]", True),
+    ("stroke[1]", "stroke1", False),
+    ("stroke_*", "stroke_[a]", True),
+    ("Schl\u00e4fe_*", "Schla\u0308fe_1", True),
+    ("stroke", "Stroke", False),
+]
+
+
+@pytest.mark.parametrize(("glob", "batch_id", "is_asked_for"), GLOBS)
+def test_a_batch_is_named_as_in_every_other_command(glob: str, batch_id: str, is_asked_for: bool) -> None:  # noqa: FBT001
+    assert Batches([glob]).take(batch_id) is is_asked_for
 
 
 def test_two_concerns_may_have_a_batch_of_one_name() -> None:
