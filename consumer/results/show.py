@@ -9,8 +9,8 @@ import json
 import logging
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import aclosing, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
@@ -109,11 +109,12 @@ async def _print_events(loaded: Loaded, request: ResultsRequest, chosen: Chosen)
     topics = await _existing(loaded, kind)
     [topic] = topics.names
     is_new = request.follow and request.since is None
-    first = await topics.read(topic, take, request.since, 0 if is_new else None)
-    sys.stdout.flush()
-    if request.follow:
-        await topics.follow(first, take, sys.stdout.flush, print_message)
-    print_message(*chosen.remarks(topic), *_nothing(chosen, f"{kind}s") * (not printed))
+    with _remarking(chosen, topic):
+        first = await topics.read(topic, take, request.since, 0 if is_new else None)
+        sys.stdout.flush()
+        if request.follow:
+            await topics.follow(first, take, sys.stdout.flush, print_message)
+    print_message(*_nothing(chosen, f"{kind}s") * (not printed))
 
 
 async def _show_screen(loaded: Loaded, request: ResultsRequest, chosen: Chosen) -> None:
@@ -121,7 +122,8 @@ async def _show_screen(loaded: Loaded, request: ResultsRequest, chosen: Chosen) 
     card = Scorecard(loaded.settings)
     topics = await _existing(loaded, "result", "report")
     results, reports = topics.names
-    with showing(result_console(), card, "SAFE results") as screen:
+    remarking = _remarking(chosen, f"{results} and {reports}")
+    with remarking, showing(result_console(), card, "SAFE results") as screen:
 
         def take(record: Record) -> None:
             arrival = chosen.read(record, card.note)
@@ -150,6 +152,15 @@ async def _print_table(loaded: Loaded, chosen: Chosen) -> None:
     if card.batches:
         closing(result_console(), card)
     print_message(*chosen.remarks(topic), *_nothing(chosen, "reports") * (not card.batches))
+
+
+@contextmanager
+def _remarking(chosen: Chosen, topic: str) -> Iterator[None]:
+    """Say in the end what was not shown, also if Ctrl-C is the end."""
+    try:
+        yield
+    finally:
+        print_message(*chosen.remarks(topic))
 
 
 class _Drawing:

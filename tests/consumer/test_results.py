@@ -1,7 +1,11 @@
 """What `safe results` shows, without a broker: which options fit together, what is kept of a million results."""
 
+import asyncio
 import io
 import json
+import os
+import signal
+from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -161,7 +165,7 @@ GLOBS = [
 
 
 @pytest.mark.parametrize(("glob", "batch_id", "is_asked_for"), GLOBS)
-def test_a_batch_is_named_as_in_every_other_command(glob: str, batch_id: str, is_asked_for: bool) -> None:  # noqa: FBT001
+def test_a_batch_is_named_as_in_every_other_command(glob: str, batch_id: str, is_asked_for: bool) -> None:
     assert Batches([glob]).take(batch_id) is is_asked_for
 
 
@@ -198,3 +202,37 @@ def test_what_safe_did_not_write_is_ignored_and_counted(key: bytes | None, type_
     made = SimpleNamespace(topic=Settings().result_topic, key=key, value=value, headers=[("ce_type", type_)])
     assert chosen.read(cast("Record", made), card.note) is None
     assert chosen.remarks("results") == ["ignored 1 record that SAFE did not write to results"]
+
+
+class FakeTopics:
+    """Topics that hold a result, and a record of somebody else that comes later; then Ctrl-C is pressed."""
+
+    servers = "broker:9092"
+
+    def __init__(self, *names: str) -> None:
+        self.names = list(names)
+
+    async def read(self, topic: str, take: Callable[[Record], object], *_: object, **__: object) -> dict[str, int]:
+        if topic == Settings().result_topic:
+            take(result(1))
+        return {topic: 1}
+
+    async def follow(self, first: Mapping[str, int], take: Callable[[Record], object], *_: object) -> None:
+        assert first
+        foreign: Any = result(2)
+        foreign.headers[:] = []
+        take(foreign)
+        os.kill(os.getpid(), signal.SIGINT)
+        await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize("options", [[], ["--format", "json"], ["--since", "1d"]])
+def test_what_safe_did_not_write_is_counted_when_following_ends(
+    options: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def existing(_: object, *names: str) -> FakeTopics:
+        return FakeTopics(*(f"safe.v0.{name}" for name in names))
+
+    monkeypatch.setattr("consumer.results.show._existing", existing)
+    assert main(["results", "--follow", "--bootstrap-servers", "broker:9092", *options]) == 0
+    assert "safe: ignored 1 record that SAFE did not write to safe.v0.result" in capsys.readouterr().err
