@@ -31,6 +31,8 @@ class Address(NamedTuple):
                 "--base-url is not an address such as https://host/v1, without login and query; of a name with letters "
                 "beyond ASCII, give the form that begins with xn--"
             )
+        if not f"{self.model}{self.api_version or ''}".isprintable():
+            raise ConfigurationError("--model or --api-version has a character that cannot be sent; write it again")
         host = (match[2] or match[3]).lower()
         if sent_to is None:
             raise ConfigurationError(

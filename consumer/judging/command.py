@@ -1,6 +1,7 @@
 """`safe judge` from beginning to end."""
 
 import asyncio
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,7 +28,7 @@ from consumer.judging.calibration import (
 from consumer.judging.opinions import answer_in_words, as_text, worth_in_words, written
 from consumer.judging.questions import OPINION_KINDS, RUBRIC, OpinionKind, Question, questions_in
 from consumer.offline.decisions import Decisions
-from consumer.offline.destinations import Destination, check_writable
+from consumer.offline.destinations import Destination, check_outside, check_writable
 from consumer.offline.scored_run import ScoredRun
 from consumer.offline.scoring import score_files
 from consumer.offline.triage import TriageRequest
@@ -55,10 +56,17 @@ class JudgeRequest:
     force: bool
     format: Literal["console", "json"]
 
-    def check_output(self) -> None:
-        """Raise ConfigurationError if the file cannot be written, before anything is paid for."""
+    def check_places(self, read: Path | None) -> None:
+        """Raise ConfigurationError if something cannot be written, or is `read` too, before anything is paid for."""
         if self.output is not None:
-            check_writable([Destination("json", self.output)], self.outputs, force=self.force)
+            asked = [Destination("json", self.output)]
+            check_writable(asked, [*self.outputs, *filter(None, [read])], force=self.force)
+            check_outside(asked, self.cases.test_dir)
+        if self.cache is not None and os.path.realpath(self.cache) == os.path.realpath(self.cases.test_dir):
+            raise ConfigurationError(
+                f"--cache {visible(str(self.cache))} is the folder of the test cases, where replies would be taken for "
+                "batch files; name another one"
+            )
 
     def write(self, text: str) -> None:
         """Write the file, if there is one."""
@@ -76,7 +84,8 @@ def judge_command(policy: Policy, request: JudgeRequest, calibration: Path | Non
     questions = [question for run in runs for question in questions_in(run, open_only=True)]
     if request.dry_run:
         return _dry_run(questions)
-    opinions = {question: replies[0] for question, replies in zip(questions, _asked(questions, request), strict=True)}
+    replies = _asked(questions, request, calibration)
+    opinions = {question: each[0] for question, each in zip(questions, replies, strict=True)}
     request.write(written(model, standings, opinions))
     if request.format == "json":
         print_json([_document(question, each, request, standings) for question, each in opinions.items()])
@@ -100,7 +109,7 @@ def calibrate_command(policy: Policy, request: JudgeRequest, left_out: Path | No
         for label in labels:
             print(label.digest, label.answer, *(printable(str(each)) for each in label.question.subject[:4]))
         return _dry_run(questions, repeat)
-    replies = _asked(questions, request, repeat)
+    replies = _asked(questions, request, left_out, repeat)
     result = calibrate(labels, replies, request.address.model)
     request.write(as_text(result))
     lines = [*_measured_lines(result), *_differing_lines(labels, replies)]
@@ -141,7 +150,9 @@ def _dry_run(questions: Sequence[Question], repeat: int = 1) -> int:
     return EXIT_OK
 
 
-def _asked(questions: Sequence[Question], request: JudgeRequest, repeat: int = 1) -> list[list[Opinion]]:
+def _asked(
+    questions: Sequence[Question], request: JudgeRequest, read: Path | None, repeat: int = 1
+) -> list[list[Opinion]]:
     """Ask, with progress, what is alike only once; gives the opinions on each question.
 
     Raises ConfigurationError without consent or key, Fatal if the endpoint goes on failing.
@@ -149,7 +160,7 @@ def _asked(questions: Sequence[Question], request: JudgeRequest, repeat: int = 1
     from consumer.judging.endpoint import connected  # noqa: PLC0415  its client is an extra
 
     request.address.check_consent(request.send_texts_to)
-    request.check_output()
+    request.check_places(read)
     if request.cache is not None:
         where = visible(str(request.cache))
         print_message(f"replies are kept in {where}; they quote outputs and narratives, which may hold patient data")

@@ -13,12 +13,13 @@ from typing import Any
 
 import pytest
 
+from consumer import __version__
 from consumer.cli.main import main
 from consumer.errors import ConfigurationError
 from consumer.files.outputs import open_all
 from consumer.judging.address import Address
-from consumer.judging.calibration import FEWEST, calibrate, standing_of
-from consumer.judging.opinions import read_opinions
+from consumer.judging.calibration import FEWEST, Calibration, calibrate, standing_of
+from consumer.judging.opinions import as_text, read_opinions
 from consumer.judging.questions import RUBRIC, RUBRIC_HASH
 from consumer.offline.decisions import Decisions, TermDecision, withdraw_term
 from consumer.offline.review import Review
@@ -325,6 +326,39 @@ def test_a_file_that_must_not_be_written_is_refused_before_anything_is_paid_for(
     assert (endpoint.requests, Path("run.json").read_bytes()) == ([], before)
     assert judge(endpoint, "-o", "notes.json", "--force") == 0
     assert judge(endpoint, "-o", "notes.json") == 0  # which is one of its own now
+
+
+# What is asked for, and what would be lost or taken for something else.
+MISPLACED = [
+    (["--calibration", "c.json", "-o", "./c.json", "--force"], "--output c.json is an input; name another file"),
+    (["calibrate", "--leave-out", "c.json", "-o", "c.json", "--force"], "--output c.json is an input"),
+    (["-o", "cases/o.json"], "--output cases/o.json is in the folder of the test cases"),
+    (["--cache", "./cases/"], "--cache cases is the folder of the test cases, where replies would be taken for"),
+]
+
+
+@pytest.mark.parametrize(("words", "sentence"), MISPLACED)
+def test_what_is_read_is_not_replaced_and_nothing_is_put_among_the_test_cases(
+    words: list[str], sentence: str, endpoint: ModelEndpoint, capsys: pytest.CaptureFixture[str]
+) -> None:
+    decide(1, 1)
+    before = as_text(Calibration(1, "m-1", RUBRIC_HASH, __version__, {}))
+    Path("c.json").write_text(before, encoding="utf-8")
+    assert judge(endpoint, *words) == 3
+    assert sentence in capsys.readouterr().err
+    assert (endpoint.requests, Path("c.json").read_text(encoding="utf-8")) == ([], before)
+    assert {each.name for each in Path("cases").iterdir()} == {"b_1.json", "safe.decisions.json"}
+
+
+@pytest.mark.parametrize("words", [["--model", "m\udcff"], ["--model", "m\n"], ["--api-version", "\udcff"]])
+def test_a_model_that_cannot_be_sent_is_named_as_that(
+    words: list[str], endpoint: ModelEndpoint, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AZURE_OPENAI_API_KEY", "k")
+    model = [] if "--model" in words else ["--model", "m"]
+    told = ["-i", "run.json", "-t", "cases", "--base-url", endpoint.url, "--send-texts-to", "127.0.0.1"]
+    assert main(["judge", *told, *model, *words]) == 3
+    assert "--model or --api-version has a character that cannot be sent" in capsys.readouterr().err
 
 
 def test_a_redirect_is_not_followed(endpoint: ModelEndpoint, capsys: pytest.CaptureFixture[str]) -> None:
