@@ -214,6 +214,7 @@ class GroupOffsets:
     async def of(self, partitions: Iterable[int]) -> Mapping[int, Committed | None]:
         """What is committed for these partitions, None for one without an offset; asked after this call began.
 
+        For no partitions it is only a proof, which does not wait for offsets that somebody has not committed yet.
         Raises Transient if no coordinator proves itself in time, OutOfGroup if it refuses the member, or Fatal.
         """
         wanted = frozenset(partitions)
@@ -269,6 +270,8 @@ class GroupOffsets:
 
     async def _fetch(self, link: CoordinatorLink, wanted: frozenset[int]) -> Mapping[int, Committed | None]:
         """What this very node has; a partition that is not in its answer does not count as one without an offset."""
+        if not wanted:
+            return {}
         response = await link.ask(StableOffsetsRequest(self._group, self._topic, sorted(wanted)))
         _raise_for(response.error_code, self._group, self._topic)
         answer: dict[int, Committed | None] = {}

@@ -401,13 +401,15 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
 
     # --- offsets ------------------------------------------------------------------------------------------------------
 
-    async def confirm(self, partition: int) -> None:
+    async def confirm(self, partition: int) -> None:  # noqa: ARG002 - what is confirmed is the membership
         """Return once the group's true coordinator, asked after this call began, has confirmed that we are a member.
 
         Only then may another writer be fenced: with an outdated coordinator, two members would fence each other in
-        turn. Raises Transient, OutOfGroup or Fatal.
+        turn. No offset is asked for: one that a former owner has left pending would be waited for, and only the fence
+        ends that. Raises Transient, OutOfGroup or Fatal.
         """
-        await self.committed(partition)
+        await self._offsets.of(())
+        self._note_heartbeat(self._offsets.proven_at)  # a proof of membership counts as a heartbeat
 
     async def committed(self, partition: int) -> Committed | None:
         """What the group has committed, None if nothing; asked after this call began, of no outdated coordinator.

@@ -282,6 +282,10 @@ MUTANTS = (
         "test_poll_loop",
     ),
     Mutant(
+        "confirmation_waits_for_offsets", SUBSCRIPTION, "self._offsets.of(())", "self._offsets.of({partition})",
+        "test_subscription",
+    ),
+    Mutant(
         "offset_before_the_restore", PARTITION,
         "        await logic.restore(writer)\n        committed = await self._asked(self._subscription.committed)\n",
         "        committed = await self._asked(self._subscription.committed)\n        await logic.restore(writer)\n",

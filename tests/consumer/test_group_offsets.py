@@ -103,6 +103,15 @@ async def test_a_transaction_that_has_not_ended_is_no_reason_to_distrust_the_nod
     assert coordinator.distrusted == []
 
 
+async def test_a_proof_alone_does_not_wait_for_a_transaction_that_has_not_ended(
+    coordinator: Coordinator, asking: GroupOffsets
+) -> None:
+    """Its owner may be dead: then only a new start of its id ends it, and that comes after the proof."""
+    coordinator.usual_fetch = lambda: offsets("input", {0: (7, "")}, partition_code=UNSTABLE)
+    assert await asking.of([]) == {}
+    assert coordinator.kinds == ["1 commit"]
+
+
 @pytest.mark.parametrize(
     ("versions", "kind"),
     [((1, 9), OffsetFetchRequest_v7), ((1, 7), OffsetFetchRequest_v7), ((1, 6), OffsetFetchRequest_v3)],

@@ -303,6 +303,20 @@ async def test_what_no_waiting_helps_is_fatal(group: Group) -> None:
         await group.poll()
 
 
+async def test_a_membership_is_confirmed_without_asking_for_offsets(group: Group) -> None:
+    """One that a former owner has left pending would hold up the fence that ends it."""
+    asked: list[frozenset[int]] = []
+
+    async def of(partitions: Sequence[int]) -> dict[int, None]:
+        asked.append(frozenset(partitions))
+        return {}
+
+    group.subscription._offsets = cast("Any", SimpleNamespace(of=of, proven_at=5.0))
+    await group.subscription.confirm(0)
+    assert asked == [frozenset()]
+    assert group.subscription.last_heartbeat_at == 5.0
+
+
 # --- how old an assignment is -----------------------------------------------------------------------------------------
 
 
