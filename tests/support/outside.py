@@ -44,6 +44,14 @@ NO_LEADER_YET = (
     KafkaError.UNKNOWN_LEADER_EPOCH,
     KafkaError.FENCED_LEADER_EPOCH,
 )
+NO_COORDINATOR_YET = (
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError._WAIT_COORD,
+    KafkaError._TIMED_OUT,
+    KafkaError._TRANSPORT,
+)
 # What a commit may take on a busy machine.
 DECIDED_SECONDS = 15.0
 # What a reader is told whose leader has just changed, or whose broker was away: it looks for the new one by itself.
@@ -503,10 +511,16 @@ class Outside:
         """Return a group's committed offsets, without the partitions that have none."""
         known = self.admin.list_topics(topic, timeout=CALL_SECONDS).topics[topic].partitions
         asked = [TopicPartition(topic, partition) for partition in sorted(known)]
-        try:
-            answer = self._answer_of(group, asked)
-        except KafkaException:  # the kept member has asked a coordinator that has moved
-            answer = self._answer_of(group, asked)
+
+        def answered() -> list[TopicPartition] | None:
+            try:
+                return self._answer_of(group, asked)
+            except KafkaException as error:  # the kept member may have asked a coordinator that has moved
+                if error.args[0].code() in NO_COORDINATOR_YET:
+                    return None
+                raise
+
+        answer = wait_until(answered, within_seconds=CALL_SECONDS, what=f"a coordinator tells the offsets of {group}")
         return {each.partition: each.offset for each in answer if each.offset >= 0}
 
     def _answer_of(self, group: str, asked: list[TopicPartition]) -> list[TopicPartition]:
