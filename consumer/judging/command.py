@@ -98,7 +98,8 @@ def calibrate_command(policy: Policy, request: JudgeRequest, left_out: Path | No
     """Ask about what people decided, print and write how far the two agree; raises ConfigurationError, Fatal."""
     digests = _digests(left_out)
     runs = _runs(policy, request, Decisions.read(request.cases.test_dir))
-    labels = [label for run in runs for label in labels_of(run, digests)]
+    # A term that a test case lists twice has one decision.
+    labels = [*{label.digest: label for run in runs for label in labels_of(run, digests)}.values()]
     if not labels:
         raise ConfigurationError(
             "no decision about these outputs says whether something is said, so there is nothing to calibrate by; "

@@ -607,6 +607,15 @@ def test_how_often_the_model_agrees_with_itself_is_measured(endpoint: ModelEndpo
     assert len(endpoint.requests) == 30
 
 
+def test_a_decision_on_a_term_that_is_listed_twice_counts_once(endpoint: ModelEndpoint) -> None:
+    decide(said=1, not_said=1)
+    twice = {name: [f"fever and wheeze, {name}"] * 2 for name in ("J-000", "J-001")}
+    write_batch(Path("cases"), "b_1", *(a_case(name, signals=twice[name], patient_payload=NARRATIVE) for name in twice))
+    assert judge(endpoint, "calibrate", "-o", "c.json") == 0
+    measured = json.loads(Path("c.json").read_bytes())["kinds"]["miss"]
+    assert (measured["sensitivity"]["of"], measured["specificity"]["of"]) == (1, 1)
+
+
 def test_decisions_by_which_a_rubric_was_written_do_not_calibrate_it(
     endpoint: ModelEndpoint, capsys: pytest.CaptureFixture[str]
 ) -> None:
