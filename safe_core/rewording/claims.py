@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence, Set
 from functools import lru_cache
+from itertools import pairwise
 from typing import Final
 
 from safe_core.diagnosis import relations
@@ -20,25 +21,30 @@ _COUNTING_WORDS: Final = (
     "past previous prior both able unable difficulty trouble good better best fine same full complete entire whole "
     "almost approximately ongoing still started start begin add onset visit obtain check provide develop occur "
     "put apply place make produce cause lead help advise discuss explain review tell try want concern follow "
-    "man woman male female lady gentleman boy girl"
+    "man woman male female lady gentleman boy girl work"
 )
 """Weak words that say when, how often, how much, how well, who or what is done; the others may be left out."""
 _COUNTING: Final = frozenset(map(stem, _COUNTING_WORDS.split()))
-_HEDGING: Final = frozenset(map(stem, ("concern", "worry", "worried", "fear", "question", "try", "want", "plan")))
+_HEADS: Final = frozenset(map(stem, ("auscultation", "inspection", "sounds", "calibre", "caliber")))
+"""What is heard or looked at, where the term says how it is: "heart sounds regular", "of normal calibre"."""
+_HEDGING_WORDS: Final = (
+    "concern worry worried fear question try want plan check evaluation screening approximately almost roughly"
+)
+_HEDGING: Final = frozenset(map(stem, _HEDGING_WORDS.split()))
 """Words that make what follows less sure: "concern of a fracture" is no fracture."""
 _SPOKEN: Final = re.compile(
     r"(?<![\w-])(?:I|you|your|yours|we|us|our|me|my|mine|um|uh|uhm|hm+|mm-hmm|okay|yeah|yep|nope|wow|gon|gonna|wan|wanna"
     r"|got|gotta|kind of|sort of|kinda|sorta|like|just|really|actually|basically|pretty|stuff|lots?|guys?|maybe|know"
     r"|mean|guess|bit|lets|alright|all right|right now|oh|hey|hi|hello|nice|everything|probably|even|great|standpoint"
-    r"|anywhere|else|go ahead)(?![\w-])",
+    r"|anywhere|else|go ahead|yes|yep)(?![\w-])",
     re.IGNORECASE,
 )
 """Who is spoken to, and fillers."""
 _TAKEN_DOWN: Final = re.compile(
     r"^(?:of|and|or|to|that|which|than|by)\b"
     r"|\b(?:an?|the|of|and|or|to|his|her|was|is|with|at|for|from|by|in|as|than|after|before|until|during"
-    r"|has|have|had|were|are|been|be|feels?|felt|reports?|states?|he|she|they|it)$"
-    r"|\bover \d|\b(\w+) \1\b"
+    r"|has|have|had|were|are|been|be|feels?|felt|reports?|states?|he|she|they|it|based)$"
+    r"|\bover \d|\bdid (?!not\b)|\b(\w+) (?:an? |the )?\1\b|\bcould (?:be|get|have|become|cause)\b"
     r"|[\n[?!;]|\s[.,;:]|\.\.|n['’]t\b|\s['’](?:s|re|ve|ll|m|d)\b|\b(?:it|that|s?he|there)['’]s\b"
     r"|['’]s (?:not|been|now|still|very|good|better|fine|clear|normal|stable|an?|the|in|on|at|under)\b"
     r"|\w-(?:\s|$)|(?:^|\s)\d{1,2}[.)]\s"
@@ -47,6 +53,8 @@ _TAKEN_DOWN: Final = re.compile(
 )
 """Speech as it is taken down (cut tokens, spaces before commas, words said twice), and numbers of a list."""
 _DIGIT: Final = re.compile(r"\d")
+_IS: Final = re.compile(r"\b(?:is|are|was|were) \Z")
+_JOINTS: Final = re.compile(r"[,/]|\b(?:and|or|nor)\b", re.IGNORECASE)
 _SPELLED: Final = frozenset(("count", "frequency", "age", "ordinal", "date", "time", "grade"))
 _PERIODS: Final = frozenset(map(stem, ("day", "week", "month", "year")))
 _OF_PATIENT: Final = frozenset(("take", "use", "wear", "drink", "eat", "smoke"))
@@ -71,7 +79,11 @@ _WAYS: Final = (
     ),
 )
 """Of how something is undone, and of how sure it is: words that say the same."""
-_OVER: Final = word_set("resolved subsided disappeared")
+_ENDED: Final = word_set("resolved subsided disappeared")
+_ONLY: Final = word_set("only solely exclusively")
+_ADVISED: Final = word_set("should must")
+_TOLD: Final = word_set("reports reported notes noted states stated says said admits endorses")
+_PLANNED: Final = word_set("will recommend recommended refer referred order ordered consider considered")
 _OPERATING_ROOM: Final = re.compile(r"\bOR\b")
 _ADJECTIVES: Final = frozenset(("predicate", "modifier", "weak"))
 _HAVING: Final = frozenset(("has", "have", "had"))
@@ -93,6 +105,8 @@ def answers_how_much(fact: Fact) -> bool:
 
 def is_needed(fact: Fact) -> bool:
     """Tell whether a term without a fact would claim less; not so of "given" in "aspirin not given"."""
+    if fact.key in _HEADS and not is_negative(fact):
+        return False
     if fact.tells or fact.value is not None:
         return True
     if is_negative(fact):
@@ -143,7 +157,9 @@ def _is_so_in_another_way(term: Term, phrases: Sequence[str]) -> bool:
     """Tell whether something is undone or doubted in another way: what is held may go on, what is likely may not be."""
     units = [units_of(text, _MOST_WORDS) for text in (term.text, "\n".join(phrases))]
     own, others = (frozenset(word for unit in each for word in unit.folded.split()) for each in units)
-    if own & _OVER > others & _OVER and not others & _OVER:
+    if any(own & words and not others & words for words in (_ENDED, _ONLY)) or (others - own) & _ADVISED:
+        return True
+    if own & _TOLD and (others - own) & _PLANNED:
         return True
     return any(_ways(own, ways) and _ways(others, ways) not in {frozenset(), _ways(own, ways)} for ways in _WAYS)
 
@@ -170,21 +186,42 @@ def asks_more(term: Term, phrase: str, *, is_said: bool) -> bool:
     What a denial has more makes it narrower: who denies a high fever may have one. A value that does not exclude one of
     the term's is only too much where the output does not say it.
     """
-    more = [edit.fact for edit in align(term_of(phrase), clauses_of(term.text)).edits if not is_held(edit)]
+    edits = align(term_of(phrase), clauses_of(term.text)).edits
+    more = [edit.fact for edit in edits if not is_held(edit)]
     telling = [fact for fact in more if fact.tells]
-    if any(fact.key in _HEDGING for fact in more):
+    if any(fact.key in _HEDGING for fact in more) or _is_narrowed(edits, phrase):
         return True
     return len(telling) > _most_added(term) or any(
         fact.key in relations.drugs()
         or (fact.key in relations.sides() and any(own.key in relations.sides() for own in term.facts))
-        or is_negative(fact)
         or _DOUBTS & fact.statuses
+        or _is_so(fact, phrase)
         or (
             fact.value
             and ((not is_said and _has_digit(fact, phrase)) or any(_is_rival(fact, own) for own in term.facts))
         )
         for fact in telling
     )
+
+
+def _is_so(fact: Fact, phrase: str) -> bool:
+    """Tell whether a fact is what a phrase says of its subject: "headaches are | rare"."""
+    return _IS.search(phrase[: fact.start]) is not None and not phrase[: fact.end].endswith(("ed", "en", "ly"))
+
+
+def _is_narrowed(edits: Sequence[Edit], phrase: str) -> bool:
+    """Tell whether something is denied in fewer cases than the term denies it: "no high fever", "no new films".
+
+    A further member of a list is none: who has no chills or fever has no fever.
+    """
+    begin = min((edit.fact.start for edit in edits if is_negative(edit.fact)), default=len(phrase))
+    starts = [begin, *(joint.end() for joint in _JOINTS.finditer(phrase, begin)), len(phrase)]
+    for start, end in pairwise(starts):
+        item = [edit for edit in edits if start <= edit.fact.start < end]
+        more = [edit.fact for edit in item if not is_held(edit) and (edit.fact.tells or counts(edit.fact))]
+        if any(fact.is_context for fact in more) or (more and any(map(is_held, item))):
+            return True
+    return False
 
 
 def _most_added(term: Term) -> int:

@@ -5,7 +5,7 @@ has too come first; then the nearest places of the narrative.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -13,14 +13,14 @@ from typing import Final, NamedTuple
 
 from safe_core.diagnosis.alignment import Term, align, term_of
 from safe_core.diagnosis.answers import answer
-from safe_core.diagnosis.reading import Clause, Fact, whole_words
-from safe_core.diagnosis.relations import ends, going, triggers, weak
+from safe_core.diagnosis.reading import Clause, Fact, is_negative, whole_words
+from safe_core.diagnosis.units import units_of
 from safe_core.diagnosis.words import stem
 from safe_core.matching_rule import normalise
 from safe_core.rewording.claims import (
     answers_how_much,
     asks_more,
-    counts,
+    clauses_of,
     is_adjective,
     is_held,
     is_needed,
@@ -31,18 +31,28 @@ from safe_core.rewording.phrases import Phrases, Sentence, Stretch
 
 MOST_PHRASES: Final = 3
 _MOST_SENTENCES: Final = 4  # of the narrative, which may hold a term together
+_BOUND: Final = re.compile(
+    r"\b(?:in|on|of|with|for|from|to|at|by)\b[^,;:]*\b(?:and|or)(?: the| an?| his| her)? \Z", re.IGNORECASE
+)
+"""Before a part of a term: what stands behind a preposition goes on, as in "for pain and | inflammation"."""
+_ADJECTIVE: Final = re.compile(r"(?:ed|al|ic|ar|ary|ous|ive|less|ful|ible|able)\Z")
+_MOST_WORDS: Final = 200  # of a term
 _MOST_PLACES: Final = 32  # of a term's facts in one of them
 _MOST_TRIED: Final = 12  # places for a phrase
-_ADJECTIVE: Final = re.compile(r"(?:al|ic|ar|ary|ous|ive|less|ful|ible|able)\Z")
 _PARTS: Final = re.compile(r"[,;:()\[\]/–—]|\s-+\s|[.!?]\s|\b(?:and|or|nor|plus|but|(?<!ed )with)\b", re.IGNORECASE)
 """What parts a term into things that one phrase each may have; not "struggled with asthma"."""
+_LISTED: Final = re.compile(r",(?! (?:which|who|\w+ing)\b)", re.IGNORECASE)
+"""Between the members of a list: not "a rash, which itches", "a rash, indicating an allergy"."""
 _PRONOUN: Final = re.compile(r"^(?:it|they|this|these|those)\b|\b(?:done|do|did) so\b", re.IGNORECASE)
 """In a term: what stands for something that only its neighbours say."""
-_NO_SUBJECT: Final = re.compile(r"(?:has|have|had|is|are|was|were)(?:n['’]t| not)?\b", re.IGNORECASE)
+_NO_SUBJECT: Final = re.compile(
+    r"(?:has|have|had|is|are|was|were)(?:n['’]t| not)?\b|(?:do|does|did)(?:n['’]t| not) (?:help|hurt|work|change)\b",
+    re.IGNORECASE,
+)
 """How a term begins that does not say of what it is so."""
-_NEXT_NOUN: Final = re.compile(r" ((?![^\W\d_]+(?:ed|ing)\b)[^\W\d_]+)")
 _VERB: Final = re.compile(r"\b(?:is|are|was|were|been|has|have|had|does|did)\b", re.IGNORECASE)
-_MOST_OF_NOUN: Final = 3
+_GOES_ON: Final = re.compile(r"-| \w")
+_SEVERAL_WORDS: Final = re.compile(r"[ -]")
 _LONG_WORD: Final = 9  # letters of a single word that is no everyday one
 
 
@@ -53,6 +63,10 @@ class _Window(NamedTuple):
     first: Fact
     last: Fact
     held: frozenset[int]
+
+    @property
+    def length(self) -> int:
+        return self.last.end - self.first.start
 
 
 class Narrative:
@@ -100,50 +114,38 @@ class Narrative:
         """Choose a few phrases that hold all that is needed, the largest first; nothing if they do not."""
         left, chosen = set(wanted.groups), list[Stretch]()
         while left and len(chosen) < MOST_PHRASES:
-            useful = [(each, {group for group in left if group <= each.held}) for each in wanted.windows]
-            useful.sort(key=lambda each: (-len(each[1]), -len(each[0].held), each[0].last.end - each[0].first.start))
-            found = ((self._stretch(wanted, each, read), groups) for each, groups in useful[:_MOST_TRIED] if groups)
-            stretch, groups = next((each for each in found if each[0]), (None, set()))
-            if stretch is None:
+            useful = [each for each in wanted.windows if any(group <= each.held for group in left)]
+            useful.sort(key=lambda each: (-sum(group <= each.held for group in left), -len(each.held), each.length))
+            found = {self._stretch(wanted, each, read) for each in useful[:_MOST_TRIED]} - {None}
+            ranked = sorted((*self._worth(wanted, left, each), each) for each in found if each)
+            if not ranked:
                 return ()
-            chosen.append(stretch)
-            left -= groups
+            chosen.append(ranked[0][-1])
+            left -= wanted.groups_of(self.text[chosen[-1].start : chosen[-1].end])
         return () if left else tuple(sorted(chosen))
 
+    def _worth(self, wanted: "_Wanted", left: Set[frozenset[int]], stretch: Stretch) -> tuple[int, int, int, int]:
+        """Rank a phrase by what it has of the term, then by how little it adds."""
+        phrase, facts = self.text[stretch.start : stretch.end], self._phrases.facts(stretch.start, stretch.end)
+        has = len(left & wanted.groups_of(phrase)), len(wanted.held(clauses_of(phrase)))
+        return -has[0], -has[1], sum(fact.tells for fact in facts), len(phrase)
+
     def _stretch(self, wanted: "_Wanted", window: _Window, read: str | None) -> Stretch | None:
-        """Give the whole phrase around a window, to the end of its noun; one that is `read`, if that is given."""
-        end = self._end_of_noun(window.sentence, window.last)
-        if not _is_attribute(window.last) and any(fact.tells for fact in self._phrases.facts(window.last.end, end)):
-            return None  # the narrative speaks of another thing: "Lyme | titer"
-        whole = self._phrases.whole(window.sentence, window.first.start, end)
-        return whole if whole and self._may_replace(wanted, whole, read) else None
+        """Give the best whole phrase around a window; one that is `read`, if that is given."""
+        wholes = self._phrases.wholes(window.sentence, window.first.start, window.last.end, wanted.kept)
+        return next((whole for whole in wholes if self._may_replace(wanted, whole, read)), None)
 
     def _may_replace(self, wanted: "_Wanted", whole: Stretch, read: str | None) -> bool:
         """Tell whether a phrase can stand alone: no mere values, no single everyday word, and no speech."""
         phrase = self.text[whole.start : whole.end]
-        if " " not in phrase:
+        if not _SEVERAL_WORDS.search(phrase):
             has_word = len(phrase) >= _LONG_WORD and wanted.words == 1 and not wanted.is_statement
         else:
             facts = self._phrases.facts(whole.start, whole.end)
             has_word = any(fact.tells and not answers_how_much(fact) for fact in facts)
         is_there = read is None or _stands_in(normalise(phrase), read)
-        is_fit = has_word and is_there and is_written(phrase)
+        is_fit = has_word and is_there and is_written(phrase) and not wanted.is_of_another(phrase)
         return is_fit and not asks_more(wanted.term, phrase, is_said=read is not None)
-
-    def _end_of_noun(self, sentence: Sentence, last: Fact) -> int:
-        """Go on to the last word of a noun: "examination revealing normal | tone"."""
-        following = self._phrases.facts(last.end, sentence.end)[:_MOST_OF_NOUN]
-        is_led = _is_attribute(last) or _ADJECTIVE.search(self.text, last.start, last.end) is not None
-        for fact in following:
-            noun = _NEXT_NOUN.match(self.text, last.end)
-            is_noun = fact.value is None and noun is not None and noun.start(1) == fact.start
-            is_of_it = (is_led and not counts(fact)) or (fact.tells and fact.key not in going())
-            if not (is_noun and is_of_it):
-                break
-            last, is_led = fact, is_adjective(fact)
-        following_word = _NEXT_NOUN.match(self.text, last.end) if is_led else None
-        is_noun = following_word is not None and _is_no_grammar(following_word[1].lower())
-        return following_word.end() if following_word is not None and is_noun else last.end
 
 
 @dataclass(frozen=True)
@@ -158,6 +160,13 @@ class _Wanted:
         """How many words of content it has."""
         return sum(map(self._is_word, range(len(self.term.facts))))
 
+    @cached_property
+    def kept(self) -> frozenset[str]:
+        """The keys and stems of its words, except for those of grammar."""
+        units = (unit for unit in units_of(self.term.text, _MOST_WORDS) if unit.entry.kind not in {"grammar", "end"})
+        stems = (stem(word) for unit in units for word in unit.folded.split())
+        return frozenset((*(fact.key for fact in self.term.facts), *stems))
+
     @property
     def says_not_of_what(self) -> bool:
         """Whether only what stands before it would say of what it is so: "they have not helped", "has stopped"."""
@@ -170,14 +179,20 @@ class _Wanted:
 
     @cached_property
     def needed(self) -> frozenset[int]:
-        """The numbers of the facts without which it would claim less; all of a part that has only weak words."""
+        """The numbers of the facts without which it would claim less; all of a part that has only weak words.
+
+        Subject and predicate are parts, too: "the typing is difficult", "the depression has been going well".
+        """
         facts = self.term.facts
-        return frozenset(
-            at
-            for part in self._parts
-            for at in part
-            if is_needed(facts[at]) or not (self._is_heading(part) or any(is_needed(facts[other]) for other in part))
-        )
+        found: set[int] = set()
+        for part in self._parts:
+            verb = _VERB.search(self.term.text, facts[part[0]].start, facts[part[-1]].end)
+            place = verb.start() if verb else 0
+            sides = [[at for at in part if (facts[at].start < place) is is_before] for is_before in (True, False)]
+            for side in filter(None, [part] if self._is_heading(part) else sides):
+                needed = {at for at in side if is_needed(facts[at])}
+                found |= needed or (set() if self._is_heading(part) else {*side})
+        return frozenset(found)
 
     def _is_heading(self, part: Sequence[int]) -> bool:
         return self.term.text.startswith(":", self.term.facts[part[-1]].end)
@@ -196,17 +211,62 @@ class _Wanted:
 
     @cached_property
     def groups(self) -> frozenset[frozenset[int]]:
-        """The needed facts that must be in one phrase: those of a part.
+        """The needed facts that must be in one phrase: those of a part, with its heading.
 
-        A value or a side alone belongs to what is before it.
+        What names nothing, but is a value, a side or an adjective, belongs to what is before it.
         """
         found: list[set[int]] = []
-        for group in (self.needed.intersection(part) for part in self._parts):
-            if found and not (any(map(self._is_word, group)) and any(map(self._is_word, found[-1]))):
+        is_headed = False
+        for part in self._parts:
+            group = self.needed.intersection(part)
+            if found and (is_headed or self._belongs(group, found[-1])):
                 found[-1] |= group
             else:
                 found.append({*group})
+            is_headed = self._is_heading(part)
         return frozenset(map(frozenset, found))
+
+    def is_of_another(self, phrase: str) -> bool:
+        """Tell whether a noun of the term is only a part of another one: "asthma control | test"."""
+        edits = align(term_of(phrase), clauses_of(self.term.text)).edits
+        return any(
+            is_held(own)
+            and (other.fact.tells and not is_held(other) and not is_negative(other.fact))
+            and phrase[own.fact.end : other.fact.start] == " "
+            and not (self._describes(own.fact, phrase) or _GOES_ON.match(phrase, other.fact.end))
+            for own, other in pairwise(edits)
+        )
+
+    def _describes(self, fact: Fact, phrase: str) -> bool:
+        """Tell whether a word describes the noun behind it: "normal | status", "left | hand", "8-hour | wait"."""
+        is_by_form = _ADJECTIVE.search(phrase, fact.start, fact.end) is not None
+        return answers_how_much(fact) or is_adjective(fact) or is_by_form
+
+    def groups_of(self, phrase: str) -> frozenset[frozenset[int]]:
+        """Give the parts that a phrase has, each with its words in one member of a list: not "joints, body aches"."""
+        edits = align(self.term, clauses_of(phrase)).edits
+        held = {at: edits[at].other for at in range(len(edits)) if is_held(edits[at])}
+        found = set()
+        for group in self.groups:
+            names = [other for at in group if self._names(at) and (other := held.get(at)) and not other.is_context]
+            starts = [other.start for other in names if not is_adjective(other)]
+            if group <= held.keys() and not (starts and _LISTED.search(phrase, min(starts), max(starts))):
+                found.add(group)
+        return frozenset(found)
+
+    def _belongs(self, group: Set[int], before: Set[int]) -> bool:
+        """Tell whether a part says more of what is before it: a value, a side, an adjective, or a further object."""
+        if not (any(map(self._is_word, group)) and any(map(self._is_word, before))):
+            return True
+        facts = self.term.facts
+        first, last = facts[min(group)], facts[max(before)]
+        is_added = self.term.text[last.end : first.start] == ", " and not any(map(self._names, group))
+        is_bound = _BOUND.search(self.term.text, facts[min(before)].end, first.start) is not None
+        return is_added or (is_bound and not self.term.text[: first.end].endswith("ing"))
+
+    def _names(self, at: int) -> bool:
+        fact = self.term.facts[at]
+        return self._is_word(at) and not _ADJECTIVE.search(self.term.text, fact.start, fact.end)
 
     def _is_word(self, at: int) -> bool:
         return self.term.facts[at].tells and not answers_how_much(self.term.facts[at])
@@ -221,7 +281,7 @@ class _Wanted:
     def _sentences(self) -> list[Sentence]:
         """The nearest sentence, and each further one that has what those before it lack."""
         ranked = sorted(
-            ((self._held(sentence.clauses), sentence) for sentence in self.phrases.sentences),
+            ((self.held(sentence.clauses), sentence) for sentence in self.phrases.sentences),
             key=lambda each: (-sum(self.term.facts[at].weight for at in each[0]), each[1].start),
         )
         near: list[Sentence] = []
@@ -232,7 +292,8 @@ class _Wanted:
                 seen |= held
         return near
 
-    def _held(self, clauses: Sequence[Clause]) -> frozenset[int]:
+    def held(self, clauses: Sequence[Clause]) -> frozenset[int]:
+        """Give the numbers of the facts that some clauses have."""
         return frozenset(at for at, edit in enumerate(align(self.term, clauses).edits) if is_held(edit))
 
     @cached_property
@@ -242,7 +303,7 @@ class _Wanted:
 
     def _windows(self, sentence: Sentence) -> Iterator[_Window]:
         facts = [
-            (fact, self._held([clause._replace(facts=(fact,))])) for clause in sentence.clauses for fact in clause.facts
+            (fact, self.held([clause._replace(facts=(fact,))])) for clause in sentence.clauses for fact in clause.facts
         ]
         hits = [(fact, held) for fact, held in facts if held][:_MOST_PLACES]
         for begin, (first, held) in enumerate(hits):
@@ -252,15 +313,6 @@ class _Wanted:
                 inside |= more if last is not first else frozenset()
                 if is_shortest:
                     yield _Window(sentence, first, last, held | inside)
-
-
-def _is_attribute(fact: Fact) -> bool:
-    """Tell whether a word describes the noun behind it: "normal | status", "left | hand", "8-hour | wait"."""
-    return answers_how_much(fact) or is_adjective(fact)
-
-
-def _is_no_grammar(word: str) -> bool:
-    return weak().get((stem(word),)) not in {"grammar", "weak"} and (stem(word),) not in {*ends(), *triggers()}
 
 
 def _stands_in(needle: str, text: str) -> bool:

@@ -1,33 +1,59 @@
 """Phrases of a narrative that are whole: read alone, they say the same as where they stand.
 
-Those that do not are widened, word by word: "pain" to "free of pain", "needle time" to "door-to-needle time", "five
-minutes" to "fifty-five minutes".
+A phrase is a constituent: it begins and ends at an edge. A border is the best edge: a pause, or a word that begins
+another clause. Within a clause, few places are edges (`_begins`, `_ends`): what follows a left-out subject, a verb that
+only says that something is there ("has", "shows"), or an article after one of these; and what comes before a further
+member of a list or a preposition. So a phrase is never a noun without its verb ("No imaging | was done"), a part of a
+compound ("abnormal lab | finding"), an object without its verb ("smokes | tobacco"), what hangs on another noun
+("concern for | a fracture"), or what only holds on a condition ("swim | once it is better").
 """
 
 import re
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from safe_core.diagnosis.reading import MAX_WORDS, Clause, Fact, read
-from safe_core.diagnosis.words import words
+from safe_core.diagnosis.lexicon import rows
+from safe_core.diagnosis.reading import MAX_WORDS, Clause, Fact, is_negative, read
+from safe_core.diagnosis.units import Unit, units_of
+from safe_core.diagnosis.words import stem, word_set
 
-_MOST_WIDER: Final = 10  # words by which a phrase is widened
-_NOT_FIRST: Final = frozenset(
-    ("not", "well", "able", "stable", "normal", "regular", "tender", "controlled", "symptomatic")
-)
-_BEFORE_VERBS: Final = frozenset(
-    ("can", "cannot", "could", "may", "might", "must", "should", "would", "will", "shall", "do", "does", "did")
-)
-_BEFORE_TO: Final = frozenset(("able", "unable"))
-"""What no phrase begins with or behind: "able" is in "unable", and "tolerate almonds" in "cannot tolerate almonds"."""
-_PARTS_WORDS: Final = re.compile(r"[\s,;:()\[\]\"“”]")
+_MOST_WIDER: Final = 12  # words by which a phrase is widened on either side
+_MOST_EDGES: Final = 3  # of either side that are tried
+_BREAK: Final = re.compile(r"[,.;:!?()\[\]\n•–—\"“”]|\s[-*/]+\s")
+_APART: Final = re.compile(r"[\s,;:()\[\]\"“”]")
 _BEGINS_SENTENCE: Final = re.compile(r"[.!?;\n•]\s+")
-_PART: Final = re.compile(r"[^\W_]+ (?:out )?of (?:(?:an?|the|his|her|their) )?\Z")  # "signs of", "two of"
 _DIGIT: Final = re.compile(r"\d(?![\d.:/])")
 _OPENS: Final = re.compile(r"[(\[“«]|(?<!\w)[\"'‘](?=\w)")
 _CLOSES: Final = re.compile(r"[)\]”»]|(?<=\w)[\"'’](?!\w)")
+_CONTRACTED: Final = re.compile(r"['’](?:m|re|ve)\Z")
+
+_RESULTING: Final = word_set("resulting leading causing")
+_TITLES: Final = word_set("dr mr mrs ms st")
+_ARTICLES: Final = word_set("a an the his her their its my your our this these those any some such")
+_PREPOSITIONS: Final = word_set("in on at with for from by as during about upon regarding")
+_BEFORE_ADJUNCTS: Final = _PREPOSITIONS | word_set("within over through throughout into onto since after without")
+_HAVING: Final = word_set("be am is are was were been being has have had having")
+_SUBJECTS: Final = word_set("he she they it who there that patient pt")
+_PEOPLE: Final = word_set("girl boy man woman child male female lady gentleman")
+_SPEAKERS: Final = word_set("i you we")
+_FILLERS: Final = word_set("okay ok um uh oh yeah so well alright hey hi hello mm-hmm uh-huh like know")
+_AROUND: Final = word_set("also then now today here too")
+_INTRODUCING: Final = _HAVING | _SUBJECTS | _PEOPLE | _AROUND | {"and", "gon na"}
+_CONDITIONS: Final = word_set("if unless once until except when where in")
+"""How "if", "in case" and the like begin: what stands behind is a condition."""
+_MODALS: Final = word_set("can cannot could may might must should would will shall")
+_VERBS: Final = _HAVING | _MODALS | word_set("do does did doing")
+_NOT_FIRST: Final = word_set("not nt well able stable normal regular tender controlled symptomatic little bit")
+"""What a phrase does not begin with, unless after a pause: "able" is in "unable"."""
+_LINKS: Final = word_set("including regarding")
+_OF_ONE: Final = word_set("did am are")
+_PAST: Final = word_set("could can was were had no should would will must may might") | frozenset(
+    form for _, forms in rows("forms") for form in forms[1:] if not form.endswith(("s", "ing")) and form not in _OF_ONE
+)
+"""Forms of verbs that are the same for "I" and "she"."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -52,9 +78,10 @@ class Phrases:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._words = words(text, MAX_WORDS)
-        self._starts = [word.start for word in self._words]
-        self._ends = [word.end for word in self._words]
+        by_place = {unit.start: unit for unit in units_of(text, MAX_WORDS)}
+        self._units = [by_place[start] for start in sorted(by_place)]
+        self._starts = [unit.start for unit in self._units]
+        self._ends_at = [unit.end for unit in self._units]
 
     @cached_property
     def sentences(self) -> list[Sentence]:
@@ -78,47 +105,117 @@ class Phrases:
         last = bisect_left(self._facts, end, key=lambda fact: fact.start)
         return [fact for fact in self._facts[first:last] if fact.end <= end]
 
-    def whole(self, sentence: Sentence, start: int, end: int) -> Stretch | None:
-        """Widen a place of a sentence until it is whole; None where it does not get so."""
+    def wholes(self, sentence: Sentence, start: int, end: int, kept: Set[str]) -> Iterator[Stretch]:
+        """Give the whole phrases around a place of a sentence, the best first: those that cut no adjunct off.
+
+        No word of `kept`, as a stem or key, is cut off from it.
+        """
         least, most = self._numbers(sentence.start, sentence.end)
-        first, last = self._numbers(start, end)
-        for wider in range(_MOST_WIDER + 1):
-            for left in range(wider, -1, -1):
-                begin, finish = self._joined(max(least, first - left), min(most, last + wider - left))
-                if _DIGIT.match(self.text, self._starts[begin]):
-                    begin -= 1  # "2-hour" is in "12-hour", too
-                    if begin < least or any(fact.tells for fact in self.facts(self._starts[begin], self._ends[begin])):
-                        return None
-                if self._is_whole(self._starts[begin], self._ends[finish]):
-                    return self._closed(self._starts[begin], self._ends[finish])
-        return None
+        first, last = self._with_kept(*self._numbers(start, end), kept)
+        begins = [at for at in range(first, max(least, first - _MOST_WIDER) - 1, -1) if self._begins(at)]
+        ends = [at for at in range(last, min(most, last + _MOST_WIDER) + 1) if self._ends(at)]
+        for finish in sorted(ends[:_MOST_EDGES], key=self._is_adjunct):
+            for begin in begins[:_MOST_EDGES]:
+                whole = self._closed(self._starts[begin], self._ends_at[finish])
+                if whole and not self._is_asked(whole, sentence) and self._is_whole(whole.start, whole.end):
+                    yield whole
 
     def _numbers(self, start: int, end: int) -> tuple[int, int]:
-        """Give the numbers of the first word that reaches into a place, and of the last one."""
-        return bisect_right(self._ends, start), bisect_left(self._starts, end) - 1
+        """Give the numbers of the first unit that reaches into a place, and of the last one."""
+        return bisect_right(self._ends_at, start), bisect_left(self._starts, end) - 1
 
-    def _joined(self, first: int, last: int) -> tuple[int, int]:
-        """Take in what is written as one word with the first or last, "door-to-needle", and what these need."""
-        while first and not _PARTS_WORDS.search(self.text, self._ends[first - 1], self._starts[first]):
-            first -= 1
-        while last + 1 < len(self._words) and not _PARTS_WORDS.search(
-            self.text, self._ends[last], self._starts[last + 1]
-        ):
-            last += 1
-        if part := _PART.search(self.text[max(0, self._starts[first] - 40) : self._starts[first]]):
-            first = self._numbers(self._starts[first] - len(part[0]), self._starts[first])[0]
-        is_late = last + 1 < len(self._words) and self._words[last + 1].folded == "ago"
-        while first and self._is_led(first):
-            first -= 1
-        return first, last + is_late
+    def _with_kept(self, first: int, last: int, kept: Set[str]) -> tuple[int, int]:
+        """Go on to the furthest words on either side, within the borders, that may not be cut off."""
+        kept = kept - {word for at in range(first, last + 1) for word in self._said_by(at)}
+        left = right = 0
+        while first > left and left < _MOST_WIDER and not self._is_border(first - left):
+            left += 1
+            if kept & self._said_by(first - left):
+                first, left = first - left, 0
+        while last + right + 1 < len(self._units) and right < _MOST_WIDER and not self._is_border(last + right + 1):
+            right += 1
+            if kept & self._said_by(last + right):
+                last, right = last + right, 0
+        return first, last
 
-    def _is_led(self, first: int) -> bool:
-        """Tell whether a word belongs to the one before it, without which it would say less."""
-        if self.text[self._ends[first - 1] : self._starts[first]] != " ":
+    def _said_by(self, at: int) -> set[str]:
+        """Give the key of a unit, and the stems of its words."""
+        unit = self._units[at]
+        words = unit.folded.split() if unit.entry.kind not in {"grammar", "end"} else ()
+        return {unit.key, *map(stem, words)}
+
+    def _between(self, at: int) -> str:
+        """Give what stands before a unit."""
+        return self.text[self._ends_at[at - 1] if at else 0 : self._starts[at]]
+
+    def _is_border(self, at: int) -> bool:
+        """Tell whether a unit is the first one after a pause, or begins another clause."""
+        if at in {0, len(self._units)}:
+            return True
+        unit, before = self._units[at], self._units[at - 1]
+        is_pause = _BREAK.search(self._between(at)) is not None and before.folded not in _TITLES
+        begins_clause = unit.entry.begins != "" and unit.folded.partition(" ")[0] not in _CONDITIONS
+        return is_pause or begins_clause or unit.folded in _FILLERS | _SPEAKERS or before.folded in _FILLERS
+
+    # --- edges --------------------------------------------------------------------------------------------------------
+
+    def _begins(self, at: int) -> bool:
+        """Tell whether a phrase may begin with a unit."""
+        unit, behind = self._units[at], at
+        if not _APART.search(self._between(at)) and at:
             return False
-        own, before = self._words[first].folded, self._words[first - 1].folded
-        is_able = "to" in {own, before} and self._words[max(0, first - 1 - (before == "to"))].folded in _BEFORE_TO
-        return own in _NOT_FIRST or before in _BEFORE_VERBS or is_able
+        if _DIGIT.match(self.text, unit.start):
+            return False  # "2-hour" is in "12-hour", too
+        if (unit.folded in _NOT_FIRST and self._between(at) == " ") or unit.folded in _LINKS:
+            return False
+        is_number = at + 1 < len(self._units) and _DIGIT.match(self.text, self._starts[at + 1])
+        if unit.entry.kind in {"grammar", "end"} and unit.folded not in _VERBS and not is_number:
+            return False
+        while behind and self._units[behind - 1].folded in _ARTICLES and not self._is_border(behind):
+            behind -= 1
+        if behind and self._units[behind - 1].folded in _PREPOSITIONS and not self._is_border(behind):
+            behind -= 1
+        return self._is_border(behind) or self._introduces(self._units[behind - 1], unit)
+
+    def _introduces(self, before: Unit, unit: Unit) -> bool:
+        """Tell whether a unit only introduces what begins behind it, and may be left out."""
+        if before.folded in _SPEAKERS:
+            if self._at(before) and self._units[self._at(before) - 1].folded in _VERBS:
+                return False  # "are you taking aspirin"
+            has_form = unit.folded.endswith("ed") or unit.folded in _PAST
+            return has_form or _CONTRACTED.search(self.text[before.start : before.end]) is not None
+        if before.entry.begins:
+            return before.folded.partition(" ")[0] not in _CONDITIONS
+        if before.folded == "to":
+            return self._units[self._at(before) - 1].folded == "going"
+        is_verb = before.entry.kind == "lead-in" and not before.folded.endswith((" of", " for"))
+        is_name = self._units[self._at(before) - 1].folded in _TITLES
+        is_result = before.folded.partition(" ")[0] in _RESULTING
+        return is_verb or is_name or is_result or before.folded in _INTRODUCING
+
+    def _ends(self, at: int) -> bool:
+        """Tell whether a phrase may end with a unit."""
+        unit = self._units[at]
+        if self._is_border(at + 1):
+            return unit.entry.kind not in {"grammar", "end"} or unit.folded in {"there", "here", "off", "up", "down"}
+        following = self._units[at + 1]
+        is_said = unit.key or unit.entry.trigger or unit.folded in _SUBJECTS
+        if not is_said or not _APART.search(self._between(at + 1)):
+            return False
+        is_denied = any(map(is_negative, self.facts(unit.start, unit.end)))
+        further = {"and", "or"} if is_denied else {"and", *_BEFORE_ADJUNCTS}
+        is_place = following.folded in {"there", "here"} and self._is_border(at + 2)  # "working there"
+        return following.folded in {"who", "there"} | _AROUND | further and not is_place
+
+    def _is_adjunct(self, at: int) -> bool:
+        """Tell whether what follows a unit says of it where, when or with what it is."""
+        return not self._is_border(at + 1) and self._units[at + 1].folded in _BEFORE_ADJUNCTS
+
+    def _at(self, unit: Unit) -> int:
+        return bisect_left(self._starts, unit.start)
+
+    def _is_asked(self, whole: Stretch, sentence: Sentence) -> bool:
+        return self.text.find("?", whole.end, sentence.end) >= 0
 
     def _is_whole(self, start: int, end: int) -> bool:
         """Tell whether a place says alone what it says in the narrative."""
