@@ -1,6 +1,7 @@
 """Whether phrases of a narrative claim what a term claims, no less and not much more, in words that a note has."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence, Set
 from functools import lru_cache
 from itertools import pairwise
@@ -16,12 +17,12 @@ from safe_core.matching_rule import normalise
 
 _KEPT: Final = frozenset(("same", "form"))
 _COUNTING_WORDS: Final = (
-    "new old last next always often usual routine occasional occasionally sometimes several few couple many much more "
-    "most little slightly early earlier late later before after since until while recent current currently today again "
-    "past previous prior both able unable difficulty trouble good better best fine same full complete entire whole "
-    "almost approximately ongoing still started start begin add onset visit obtain check provide develop occur "
-    "put apply place make produce cause lead help advise discuss explain review tell try want concern follow "
-    "man woman male female lady gentleman boy girl work"
+    "new old last next always often usual routine occasion occasional occasionally sometimes several few couple many "
+    "much more most little slightly early earlier late later before after since until while recent current currently "
+    "today again past previous prior both able unable difficulty trouble good better best fine same full complete "
+    "entire whole almost approximately ongoing still started start begin add onset visit obtain check provide develop "
+    "occur put apply place make produce cause lead help advise discuss explain review tell try want concern follow "
+    "man woman male female lady gentleman boy girl work lot"
 )
 """Weak words that say when, how often, how much, how well, who or what is done; the others may be left out."""
 _COUNTING: Final = frozenset(map(stem, _COUNTING_WORDS.split()))
@@ -36,15 +37,17 @@ _SPOKEN: Final = re.compile(
     r"(?<![\w-])(?:I|you|your|yours|we|us|our|me|my|mine|um|uh|uhm|hm+|mm-hmm|okay|yeah|yep|nope|wow|gon|gonna|wan|wanna"
     r"|got|gotta|kind of|sort of|kinda|sorta|like|just|really|actually|basically|pretty|stuff|lots?|guys?|maybe|know"
     r"|mean|guess|bit|lets|alright|all right|right now|oh|hey|hi|hello|nice|everything|probably|even|great|standpoint"
-    r"|anywhere|else|go ahead|yes|yep)(?![\w-])",
+    r"|anywhere|else|go ahead|yes|yep|take care|back in|(?:first|second|third) problem)(?![\w-])",
     re.IGNORECASE,
 )
 """Who is spoken to, and fillers."""
+_NO_JOINT: Final = (
+    r"\b(?!(?:that|and|but|or|when|which|because|as|if|than|who|while|since|where|what|after|before)\b)\w+"
+)
 _TAKEN_DOWN: Final = re.compile(
-    r"^(?:of|and|or|to|that|which|than|by)\b"
-    r"|\b(?:an?|the|of|and|or|to|his|her|was|is|with|at|for|from|by|in|as|than|after|before|until|during"
-    r"|has|have|had|were|are|been|be|feels?|felt|reports?|states?|he|she|they|it|based)$"
-    r"|\bover \d|\bdid (?!not\b)|\b(\w+) (?:an? |the )?\1\b|\bcould (?:be|get|have|become|cause)\b"
+    r"\bbased$|\bover \d|\bdid (?!not\b)|\bcould (?:be|get|have|become|cause)\b"
+    r"|\b(\w+) (?:an? |the )?\1\b|\b(\w{6})\w* \2|\s-\w|\b(?:at|in|on|of) th(?:at|is) (?!time)\w"
+    rf"|{_NO_JOINT} (?:they|he|she|it|there) (?:do|does|did|is|are|was|were|has|have|had)\b"
     r"|[\n[?!;]|\s[.,;:]|\.\.|n['’]t\b|\s['’](?:s|re|ve|ll|m|d)\b|\b(?:it|that|s?he|there)['’]s\b"
     r"|['’]s (?:not|been|now|still|very|good|better|fine|clear|normal|stable|an?|the|in|on|at|under)\b"
     r"|\w-(?:\s|$)|(?:^|\s)\d{1,2}[.)]\s"
@@ -81,6 +84,7 @@ _WAYS: Final = (
 """Of how something is undone, and of how sure it is: words that say the same."""
 _ENDED: Final = word_set("resolved subsided disappeared")
 _ONLY: Final = word_set("only solely exclusively")
+_WELL: Final = word_set("okay ok alright")
 _ADVISED: Final = word_set("should must")
 _TOLD: Final = word_set("reports reported notes noted states stated says said admits endorses")
 _PLANNED: Final = word_set("will recommend recommended refer referred order ordered consider considered")
@@ -134,9 +138,18 @@ def is_weaker(term: Term, phrases: Sequence[str]) -> bool:
         if is_past or _is_told_to(edit, term, phrases) or not (is_held(edit) or is_left_out):
             return True
     lost = len(_OPERATING_ROOM.findall(term.text)) > sum(len(_OPERATING_ROOM.findall(each)) for each in phrases)
-    if lost or _is_of_somebody(term, phrases) or _is_so_in_another_way(term, phrases):
+    if lost or _is_one_for_two(term, phrases) or _is_of_somebody(term, phrases) or _is_so_in_another_way(term, phrases):
         return True
     return len(phrases) == 1 and _is_cut(term, phrases[0])
+
+
+def _is_one_for_two(term: Term, phrases: Sequence[str]) -> bool:
+    """Tell whether a word is in the place of two: "it is | achy" says less than "the pain is achy"."""
+    clauses = clauses_of(*phrases)
+    edits = [edit for edit in align(term, clauses).edits if edit.other and is_held(edit) and edit.fact.tells]
+    single = [edit for edit in edits if " " not in term.text[edit.fact.start : edit.fact.end]]
+    asked = Counter(edit.other.key for edit in single if edit.other)
+    return not asked <= Counter(fact.key for clause in clauses for fact in clause.facts)
 
 
 def _is_told_to(edit: Edit, term: Term, phrases: Sequence[str]) -> bool:
@@ -157,7 +170,7 @@ def _is_so_in_another_way(term: Term, phrases: Sequence[str]) -> bool:
     """Tell whether something is undone or doubted in another way: what is held may go on, what is likely may not be."""
     units = [units_of(text, _MOST_WORDS) for text in (term.text, "\n".join(phrases))]
     own, others = (frozenset(word for unit in each for word in unit.folded.split()) for each in units)
-    if any(own & words and not others & words for words in (_ENDED, _ONLY)) or (others - own) & _ADVISED:
+    if any(own & words and not others & words for words in (_ENDED, _ONLY, _WELL)) or (others - own) & _ADVISED:
         return True
     if own & _TOLD and (others - own) & _PLANNED:
         return True

@@ -26,17 +26,20 @@ _BREAK: Final = re.compile(r"[,.;:!?()\[\]\n•–—\"“”]|\s[-*/]+\s")
 _APART: Final = re.compile(r"[\s,;:()\[\]\"“”]")
 _BEGINS_SENTENCE: Final = re.compile(r"[.!?;\n•]\s+")
 _DIGIT: Final = re.compile(r"\d(?![\d.:/])")
-_OPENS: Final = re.compile(r"[(\[“«]|(?<!\w)[\"'‘](?=\w)")
-_CLOSES: Final = re.compile(r"[)\]”»]|(?<=\w)[\"'’](?!\w)")
+_PAIRS: Final = (
+    (re.compile(r"[(\[]"), re.compile(r"[)\]]")),
+    (re.compile(r"[“«]|(?<!\w)[\"'‘](?=\w)"), re.compile(r"[”»]|(?<=\w)[.,]?[\"'’](?!\w)")),
+)
+"""What opens and closes a bracket, and a quotation."""
 _CONTRACTED: Final = re.compile(r"['’](?:m|re|ve)\Z")
 
 _RESULTING: Final = word_set("resulting leading causing")
 _TITLES: Final = word_set("dr mr mrs ms st")
 _ARTICLES: Final = word_set("a an the his her their its my your our this these those any some such")
-_PREPOSITIONS: Final = word_set("in on at with for from by as during about upon regarding")
-_BEFORE_ADJUNCTS: Final = _PREPOSITIONS | word_set("within over through throughout into onto since after without")
+_PREPOSITIONS: Final = word_set("in on at for from by as during about upon regarding")
+_BEFORE_ADJUNCTS: Final = word_set("in on at with from during upon within over through throughout since after without")
 _HAVING: Final = word_set("be am is are was were been being has have had having")
-_SUBJECTS: Final = word_set("he she they it who there that patient pt")
+_SUBJECTS: Final = word_set("he she they it who there patient pt")
 _PEOPLE: Final = word_set("girl boy man woman child male female lady gentleman")
 _SPEAKERS: Final = word_set("i you we")
 _FILLERS: Final = word_set("okay ok um uh oh yeah so well alright hey hi hello mm-hmm uh-huh like know")
@@ -48,7 +51,7 @@ _MODALS: Final = word_set("can cannot could may might must should would will sha
 _VERBS: Final = _HAVING | _MODALS | word_set("do does did doing")
 _NOT_FIRST: Final = word_set("not nt well able stable normal regular tender controlled symptomatic little bit")
 """What a phrase does not begin with, unless after a pause: "able" is in "unable"."""
-_LINKS: Final = word_set("including regarding")
+_LINKS: Final = word_set("including regarding addition")
 _OF_ONE: Final = word_set("did am are")
 _PAST: Final = word_set("could can was were had no should would will must may might") | frozenset(
     form for _, forms in rows("forms") for form in forms[1:] if not form.endswith(("s", "ing")) and form not in _OF_ONE
@@ -155,7 +158,8 @@ class Phrases:
         unit, before = self._units[at], self._units[at - 1]
         is_pause = _BREAK.search(self._between(at)) is not None and before.folded not in _TITLES
         begins_clause = unit.entry.begins != "" and unit.folded.partition(" ")[0] not in _CONDITIONS
-        return is_pause or begins_clause or unit.folded in _FILLERS | _SPEAKERS or before.folded in _FILLERS
+        is_turn = unit.folded in _FILLERS | {"i", "we"} or before.folded in _FILLERS  # "you" may be an object
+        return is_pause or begins_clause or is_turn
 
     # --- edges --------------------------------------------------------------------------------------------------------
 
@@ -173,6 +177,8 @@ class Phrases:
             return False
         while behind and self._units[behind - 1].folded in _ARTICLES and not self._is_border(behind):
             behind -= 1
+        if behind > 1 and self._units[behind - 1].folded == "with" and not self._is_border(behind):
+            return not self._units[behind - 2].folded.endswith("ed")  # "treated with aspirin"
         if behind and self._units[behind - 1].folded in _PREPOSITIONS and not self._is_border(behind):
             behind -= 1
         return self._is_border(behind) or self._introduces(self._units[behind - 1], unit)
@@ -180,16 +186,22 @@ class Phrases:
     def _introduces(self, before: Unit, unit: Unit) -> bool:
         """Tell whether a unit only introduces what begins behind it, and may be left out."""
         if before.folded in _SPEAKERS:
-            if self._at(before) and self._units[self._at(before) - 1].folded in _VERBS:
-                return False  # "are you taking aspirin"
+            if self._at(before) and self._units[self._at(before) - 1].folded in _VERBS | _CONDITIONS:
+                return False  # "are you taking aspirin", "when you wake"
             has_form = unit.folded.endswith("ed") or unit.folded in _PAST
             return has_form or _CONTRACTED.search(self.text[before.start : before.end]) is not None
         if before.entry.begins:
             return before.folded.partition(" ")[0] not in _CONDITIONS
+        ahead = self._units[self._at(before) - 1]
         if before.folded == "to":
-            return self._units[self._at(before) - 1].folded == "going"
+            return ahead.folded == "going"
+        if before.folded == "that":
+            return ahead.entry.kind == "lead-in" or ahead.folded in {
+                "him",
+                "her",
+            }  # "she notes that", not "makes that pain worse"
         is_verb = before.entry.kind == "lead-in" and not before.folded.endswith((" of", " for"))
-        is_name = self._units[self._at(before) - 1].folded in _TITLES
+        is_name = ahead.folded in _TITLES or (before.value is not None and before.value.kind == "age")
         is_result = before.folded.partition(" ")[0] in _RESULTING
         return is_verb or is_name or is_result or before.folded in _INTRODUCING
 
@@ -205,11 +217,18 @@ class Phrases:
         is_denied = any(map(is_negative, self.facts(unit.start, unit.end)))
         further = {"and", "or"} if is_denied else {"and", *_BEFORE_ADJUNCTS}
         is_place = following.folded in {"there", "here"} and self._is_border(at + 2)  # "working there"
-        return following.folded in {"who", "there"} | _AROUND | further and not is_place
+        is_seen = not is_denied and self._is_seen(at + 1)
+        return is_seen or (following.folded in {"who", "there"} | _AROUND | further and not is_place)
 
     def _is_adjunct(self, at: int) -> bool:
-        """Tell whether what follows a unit says of it where, when or with what it is."""
-        return not self._is_border(at + 1) and self._units[at + 1].folded in _BEFORE_ADJUNCTS
+        """Tell whether what follows a unit says where, when or with what it is, or only that it was seen."""
+        is_adjunct = at + 1 < len(self._units) and self._units[at + 1].folded in _BEFORE_ADJUNCTS
+        return not self._is_border(at + 1) and (is_adjunct or self._is_seen(at + 1))
+
+    def _is_seen(self, at: int) -> bool:
+        """Tell whether a unit and the one behind it only say that something is there: "was noted"."""
+        be, verb = (*self._units[at : at + 2], None, None)[:2]
+        return be is not None and be.folded in {"was", "were"} and verb is not None and verb.entry.kind == "lead-in"
 
     def _at(self, unit: Unit) -> int:
         return bisect_left(self._starts, unit.start)
@@ -226,7 +245,10 @@ class Phrases:
         """Take in a quotation mark or bracket beside a phrase whose mate is inside; None where one stays outside."""
         places = ((begin, finish) for begin in (start, max(0, start - 1)) for finish in (end, end + 1))
         for begin, finish in places:
-            if len(_OPENS.findall(self.text, begin, finish)) == len(_CLOSES.findall(self.text, begin, finish)):
+            if all(
+                len(opens.findall(self.text, begin, finish)) == len(closes.findall(self.text, begin, finish))
+                for opens, closes in _PAIRS
+            ):
                 return Stretch(begin, min(finish, len(self.text)))
         return None
 

@@ -109,9 +109,28 @@ CLAIMS: list[tuple[str, str, str]] = [
     ("He can tolerate almonds well.", "tolerates almonds", "can tolerate almonds"),
     ("She is able to sleep a full 8 hours.", "sleeping a full 8 hours", "is able to sleep a full 8 hours"),
     ("She was doing well with her depression.", "well with depression", "doing well with her depression"),
+    # a phrase is a whole constituent: nothing that the term has is cut off from it, and it goes on to a pause
+    ("Lungs: resonant and equal bilaterally.", "lungs resonant and equal", "Lungs: resonant and equal bilaterally"),
+    ("She tried braces most of the time.", "tried braces most of the time", "tried braces most of the time"),
+    ("He runs, and enjoys living there.", "enjoying living there", "enjoys living there"),
+    ("A rash of the neck was seen.", "neck rash noted", "rash of the neck was seen"),
+    ("The cast was removed in clinic.", "cast was removed", "cast was removed in clinic"),
+    ("Rosacea, including ocular rosacea.", "rosacea, including ocular", "Rosacea, including ocular rosacea"),
+    # it leaves out a subject, but no verb before its object, and begins behind no "but"
+    ("Ms. Doe is taking her iron as ordered.", "iron taken as ordered", "taking her iron as ordered"),
+    ("He chews tobacco and betel.", "chewing betel and tobacco", "chews tobacco and betel"),
+    ("He limps, but not from the sprain.", "sprain is not the cause", ""),
+    ("The boy presents today for a cast.", "presents for a cast", "presents today for a cast"),
+    # it is no part of a compound
+    ("An abnormal film finding was seen.", "abnormal films", "abnormal film finding was seen"),
+    ("Asthma Control Test (ACT): done.", "asthma, controlled", ""),
+    ("No new imaging was obtained.", "no imaging was obtained", ""),
+    # a list is denied as a whole; it may have further members, but none that narrows what is denied
+    ("No goiter, thrills or rubs.", "no rubs or thrills", "No goiter, thrills or rubs"),
+    ("No calf swelling on the left.", "no calf swelling", ""),
     # a phrase ends neither before its noun nor within a quotation
     ("The hand had a pink, pulseless appearance.", "pink, pulseless hand", "hand had a pink, pulseless appearance"),
-    ("She arrived at 10:00 on Saturday after a fall.", "arrived Saturday 10:00", "arrived at 10:00 on Saturday after a fall"),
+    ("He fell at 10:00 on Monday after a race.", "fell Monday 10:00", "fell at 10:00 on Monday after a race"),
     ("An exam revealing normal tone.", "normal tone on exam", "exam revealing normal tone"),
     ("He could not make the 'OK sign' at all.", "unable to make the OK sign", "could not make the 'OK sign' at all"),
     ("Anterior nerve (AIN) palsy of the arm.", "AIN palsy, arm", "(AIN) palsy of the arm"),
@@ -213,6 +232,27 @@ WEAKER: list[tuple[str, str]] = [
     # a noun is cut, or what is denied is
     ("There is a musculoskeletal low back strain.", "musculoskeletal low back pain"),
     ("Peritoneal signs not elicited.", "no peritoneal signs on exam"),
+    # a heading, a further object and an adjective of the term are found where the rest of it is
+    ("Odor of the scalp. On exam, no lesions.", "Exam of the scalp: no lesions"),
+    ("Slight edema. The left wrist was examined.", "Exam: left wrist: slight edema"),
+    ("Her heel had inflammation. She takes ibuprofen for pain.", "takes ibuprofen for pain and inflammation"),
+    ("Seen for eczema. The itch is under control.", "eczema, controlled"),
+    ("Swollen elbow joints, body aches, and a rash.", "joint pain"),
+    # what only holds on a condition, is planned or advised, asked, or said to somebody
+    ("She should go on swimming regularly once it is better.", "swimming regularly"),
+    ("Refer him to physical therapy.", "he reports that he has physical therapy"),
+    ("okay and are you taking norvasc yes i am", "taking Norvasc"),
+    ("and you're still taking keppra ? yes", "still taking Keppra"),
+    ("you do not stretch at all", "does not stretch at all"),
+    ("I still get that pain on stairs.", "still gets that pain on stairs"),
+    ("it hurts when you first wake up in the morning", "when he first wakes up in the morning"),
+    # subject and predicate, and a word that limits, are facts of the term, too
+    ("but typing is , is difficult", "typing is difficult"),
+    ("Endorses depression.", "she reports that her depression has been going well"),
+    ("It is achy and dull.", "the pain is achy and dull"),
+    ("A change in diet.", "her diet is the only change"),
+    ("A fair amount of medications.", "doing okay with the medications"),
+    ("We did the endoscopy.", "she underwent an endoscopy"),
     # nobody writes what people say to each other
     ("hard alcohol four or five times a week", "drinks alcohol 4-5x/wk"),
     ("the pressure was 140 over 85 then", "pressure of 140/85"),
@@ -236,6 +276,30 @@ def test_what_would_say_less_or_is_no_note_replaces_nothing(narrative: str, term
 def test_the_words_that_the_narrative_lacks_are_named() -> None:
     assert Narrative("Pain in the hip on walking.").lacks("severe pain in the left hip") == ("severe", "left")
     assert Narrative("No pain in the hip.").lacks("no pain in the hip") == ()
+
+
+@pytest.mark.parametrize(
+    ("narrative", "term", "expected"),
+    [
+        # other words for the same are no lack, nor is what is heard or measured, where the term says how it is
+        ("Pain on palpation of the back, especially on the left.", "tender back, mostly left", True),
+        ("He denies further episodes of palpitations.", "no recurrence of palpitations", True),
+        ("Locking of the knee with prolonged standing.", "knee locks on standing for long", True),
+        ("The whole leg is swollen.", "swelling of the entire leg", True),
+        ("The hemoglobin A1c is elevated.", "A1c above target", True),
+        ("The heart is regular.", "heart sounds regular on auscultation", True),
+        ("No heart sounds.", "heart sounds regular", False),
+    ],
+)
+def test_synonyms_and_what_is_heard_are_no_lack(narrative: str, term: str, expected: bool) -> None:
+    assert (Narrative(narrative).lacks(term) == ()) is expected
+
+
+def test_one_phrase_of_a_whole_list_is_better_than_pieces_of_it() -> None:
+    told = Narrative("Neurological: significant for walking impairment and cognitive impairment.")
+    found = told.rewordings("Neurological: significant for cognitive impairment and walking impairment", "")
+    expected = ("Neurological: significant for walking impairment and cognitive impairment",)
+    assert [told.phrases(each) for each in found] == [expected]
 
 
 NOTES = [
