@@ -10,7 +10,7 @@ from typing import Final, Literal, NamedTuple
 from consumer.errors import ConfigurationError
 from consumer.files.outputs import Entry
 from consumer.text import count_of, named, quoted, visible
-from consumer.wire.times import rfc_3339
+from consumer.wire.times import shown_time
 from safe_core import MAX_ID_LENGTH
 from safe_core.misspelt_keys import SCORED_FIELDS
 
@@ -134,7 +134,7 @@ class NewestEvents:
             return None
         where = f"{visible(str(newest.path))}, {newest.place}"
         return (
-            f"{visible(newest.test_id)} ({where}): generated_at is {rfc_3339(newest.event_time)}, "
+            f"{visible(newest.test_id)} ({where}): generated_at is {shown_time(newest.event_time)}, "
             f"{count_of(days, 'day')} after the newest of all other events. If that is wrong, the event hides later "
             "ones of its test case"
         )

@@ -17,7 +17,7 @@ from consumer.offline.compare import Side, means_of, side_of, without
 from consumer.offline.pages.numbers import CONFIDENCE
 from consumer.offline.stored_report import LISTED, Listed, StoredResult, distinct_names, part_of, read_report
 from consumer.text import named, natural_order, printable, visible
-from consumer.wire.times import milliseconds_of, rfc_3339
+from consumer.wire.times import milliseconds_of, shown_time
 from safe_core import Criterion, Label
 from safe_core.intervals import Interval, wilson
 
@@ -45,7 +45,7 @@ class Run:
     @property
     def when(self) -> str:
         """Its `generated_at` to the minute, in UTC; nothing where it has none."""
-        return "" if self.generated_at is None else f"{rfc_3339(self.time)[:16]}Z"
+        return "" if self.generated_at is None else f"{shown_time(self.time)[:16]}Z"
 
     @property
     def passes(self) -> int:

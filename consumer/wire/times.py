@@ -13,6 +13,8 @@ _RFC_3339 = re.compile(
 )
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
+_FIRST = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // _MILLISECOND
+_LAST = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MILLISECOND
 
 
 def now_ms() -> int:
@@ -39,4 +41,9 @@ def milliseconds_of(text: object) -> int:
 def rfc_3339(milliseconds: int) -> str:
     """`2026-11-21T20:00:00.000Z` of milliseconds since 1970."""
     seconds, rest = divmod(milliseconds, 1_000)
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:03d}Z"
+    return f"{datetime.fromtimestamp(seconds, UTC).isoformat()[:19]}.{rest:03d}Z"
+
+
+def shown_time(milliseconds: int) -> str:
+    """The same of any time: one that its zone puts out of the years that can be written is their first or last."""
+    return rfc_3339(min(max(milliseconds, _FIRST), _LAST))

@@ -70,6 +70,17 @@ def test_runs_are_in_order_of_their_times_or_as_given(tmp_path: Path, capsys: py
     assert [run["name"] for run in given["runs"]] == ["a.json", "b.json", "c.json"]
 
 
+def test_a_time_that_its_zone_puts_out_of_the_calendar_is_shown_as_its_end(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, at in (("a.json", "0001-01-01T00:00:00+01:00"), ("b.json", "9999-12-31T23:59:59-01:00")):
+        report(tmp_path / name, {"T1": "Pass"}, at)
+    assert main(["history", str(tmp_path)]) == 0
+    printed = capsys.readouterr().out
+    assert "a.json  0001-01-01T00:00Z\n" in printed
+    assert "b.json  9999-12-31T23:59Z\n" in printed
+
+
 def test_what_a_run_does_not_answer_is_null(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     report(tmp_path / "1.json", {"T1": "Pass", "T2": None}, "2026-01-01T00:00:00Z")
     report(tmp_path / "2.json", {"T1": "Fail*", "T3": "Pass"}, "2026-01-02T00:00:00Z")

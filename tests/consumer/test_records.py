@@ -256,6 +256,7 @@ def test_a_report_is_a_cloudevent_that_says_how_far_it_covers() -> None:
         (0, "1970-01-01T00:00:00.000Z"),
         (SCORED_AT, "2026-11-21T20:00:00.123Z"),
         (-1, "1969-12-31T23:59:59.999Z"),
+        (-62_135_596_800_000, "0001-01-01T00:00:00.000Z"),
     ],
 )
 def test_times_are_written_in_milliseconds_of_utc(milliseconds: int, text: str) -> None:
