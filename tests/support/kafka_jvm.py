@@ -73,5 +73,6 @@ def write_identity(data: Path, *, node: int, cluster_id: str) -> None:
 
 def keep(libs: Path, folder: Path, data: Path) -> None:
     """Keep what a first broker has left: the archive in a folder, which is moved, and what was formatted."""
-    shutil.copy(data / _CHECKPOINT, folder / _CHECKPOINT)
+    if (data / _CHECKPOINT).is_file():  # Kafka 4.4 writes another one
+        shutil.copy(data / _CHECKPOINT, folder / _CHECKPOINT)
     folder.rename(beside(libs))
