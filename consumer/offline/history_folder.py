@@ -29,10 +29,10 @@ def is_folder(output: str) -> bool:
 
 
 def check_folder(folder: Path, inputs: Sequence[Path], *, force: bool) -> None:
-    """Raise ConfigurationError unless a folder can be written that is new, empty, or has such a page."""
+    """Raise ConfigurationError unless a folder can be written that is new, empty, or has (a part of) such a page."""
     page = folder / _PAGE
     try:
-        is_foreign = folder.exists() and not page.exists() and any(folder.iterdir())
+        is_foreign = folder.exists() and not page.exists() and not _is_unfinished(folder)
     except OSError as error:
         raise unwritable(folder, error) from error
     if is_foreign and not force:
@@ -74,9 +74,19 @@ def _texts_of(run: Run, files: Sequence[OutputFile]) -> Mapping[str, list[Output
 
 
 def _left_over(folder: Path, names: Sequence[str]) -> Iterator[Path]:
-    """Find the scripts of an earlier page with more runs: they may hold texts that nobody asks for now."""
-    for path in folder.glob("run-*.js"):
-        if path.name not in names:
-            with path.open(encoding="utf-8", errors="replace") as file:
-                if file.read(len(SCRIPT_MARK)) == SCRIPT_MARK:
-                    yield path
+    """Find the scripts of an earlier page with more runs, or of one that was killed: they may hold unwanted texts."""
+    found = (*folder.glob("run-*.js"), *folder.glob(".run-*.js.*"))
+    return (path for path in found if path.name not in names and _is_script(path))
+
+
+def _is_unfinished(folder: Path) -> bool:
+    """Tell whether a folder holds nothing but what is left of a page that was never written to its end."""
+    held = [*folder.iterdir()]
+    return not held or (held == [folder / _RUNS] and all(map(_is_script, held[0].iterdir())))
+
+
+def _is_script(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    with path.open(encoding="utf-8", errors="replace") as file:
+        return file.read(len(SCRIPT_MARK)) == SCRIPT_MARK

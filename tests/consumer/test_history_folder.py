@@ -64,6 +64,25 @@ def test_a_folder_of_something_else_is_left_alone(
     assert main(["history", str(reports), "-o", str(other), "--force"]) == 0
 
 
+def test_what_a_run_that_failed_or_was_killed_leaves_is_no_hindrance_and_goes(
+    reports: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "page"
+    (reports / "run_04.json").write_text('{"report_type": "SAFE_v0"}', encoding="utf-8")
+    assert main(["history", str(reports), "-o", str(folder)]) == 3
+    assert "run_04.json: is not a SAFE report" in capsys.readouterr().err
+    (reports / "run_04.json").unlink()
+    assert main(["history", str(reports), "-o", str(folder), *quoting(reports)]) == 0
+    (folder / "index.html").unlink()  # which comes last
+    (folder / "runs" / "run-3.js").rename(folder / "runs" / ".run-3.js.0a1b2c3d")  # while it was being written
+    assert main(["history", str(reports), "-o", str(folder)]) == 0
+    assert names(folder) == ["index.html", "runs/run-1.js", "runs/run-2.js", "runs/run-3.js"]
+    (folder / "index.html").unlink()
+    (folder / "runs" / "mine.js").write_text("// mine", encoding="utf-8")
+    assert main(["history", str(reports), "-o", str(folder)]) == 3
+    assert "holds something else" in capsys.readouterr().err
+
+
 def test_the_reports_folder_itself_is_no_place_for_the_page(reports: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["history", str(reports), "-o", str(reports)]) == 3
     assert "holds something else" in capsys.readouterr().err
