@@ -1,12 +1,15 @@
 """The program `safe` and its groups of commands, and how a command comes to its settings."""
 # ruff: noqa: PLC0415
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from consumer import __version__
+from consumer.cli.option_groups import grouped
+from consumer.cli.options import Once
 from consumer.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -64,6 +67,18 @@ def safe(
 def _help_without_command(context: typer.Context) -> None:
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
+
+
+def command(
+    group: typer.Typer, short_help: str | None = None, name: str | None = None, cls: type[Once] = Once
+) -> Callable[[Callable[..., int | None]], Callable[..., int | None]]:
+    """Make a function a command; a parameter whose type is a NamedTuple is a group of options."""
+
+    def registered(function: Callable[..., int | None]) -> Callable[..., int | None]:
+        group.command(name, cls=cls, short_help=short_help)(grouped(function))
+        return function
+
+    return registered
 
 
 def load(**flags: object) -> "Loaded":

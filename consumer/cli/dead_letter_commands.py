@@ -6,24 +6,25 @@ What a command needs is imported when it runs, so that help is printed at once.
 
 import asyncio
 import sys
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from consumer.cli import option_groups as groups
 from consumer.cli import options
-from consumer.cli.app import dead_letters, load_for_kafka
+from consumer.cli.app import command, dead_letters, load_for_kafka
 from consumer.errors import ConfigurationError
 from consumer.wire.times import now_ms
 
+if TYPE_CHECKING:
+    from consumer.dead_letters.selection import Selection
 
-@dead_letters.command(cls=options.Once, name="list", short_help="List dead letters: why, where, when.")
+
+@command(dead_letters, "List dead letters: why, where, when.", name="list")
 def list_(
     *,
-    reason: options.Reasons = None,
-    partition: options.Partitions = None,
-    since: options.Since = None,
-    until: options.Until = None,
-    after: options.After = None,
+    chosen: groups.LetterOptions,
     limit: Annotated[
         int | None,
         typer.Option(metavar="N", min=1, help="List at most N dead letters, ordered by partition and offset."),
@@ -33,8 +34,7 @@ def list_(
         typer.Option("--format", "-f", help="console is for people; json prints one object on each line."),
     ] = "console",
     summary: Annotated[bool, typer.Option("--summary", help="Only print how many there are for each reason.")] = False,
-    bootstrap_servers: options.Servers = None,
-    config_file: options.ConfigFile = None,
+    cluster: groups.ClusterOptions,
 ) -> int:
     """List dead letters: why, where and when they failed, but nothing of their contents.
 
@@ -49,15 +49,13 @@ def list_(
     from consumer.dead_letters.list import ListRequest, list_letters
     from consumer.dead_letters.selection import read_selection
 
-    selection = read_selection(
-        reasons=reason or (), partitions=partition or (), since=since, until=until, after=after, now_ms=now_ms()
-    )
-    loaded = load_for_kafka(kafka_bootstrap_servers=bootstrap_servers, config=config_file)
+    selection = read_selection((), *chosen, now_ms=now_ms())
+    loaded = load_for_kafka(**cluster.flags)
     request = ListRequest(selection, format_, limit, summary_alone=summary)
     return asyncio.run(list_letters(loaded.settings, request))
 
 
-@dead_letters.command(cls=options.Once, name="show", short_help="Show one dead letter.")
+@command(dead_letters, "Show one dead letter.", name="show")
 def show_letter(
     *,
     letter: Annotated[
@@ -74,8 +72,7 @@ def show_letter(
         bool, typer.Option("--raw", help="With --include-value: write the value's bytes and nothing else.")
     ] = False,
     format_: options.ConsoleOrJson = "console",
-    bootstrap_servers: options.Servers = None,
-    config_file: options.ConfigFile = None,
+    cluster: groups.ClusterOptions,
 ) -> int:
     """Show one dead letter; its contents, which may be patient data, are shown only with --include-value.
 
@@ -89,30 +86,27 @@ def show_letter(
     from consumer.wire.dead_letter import read_name
 
     request = showing.ShowRequest(read_name(letter), format_, include_value=include_value, raw=raw)
-    loaded = load_for_kafka(kafka_bootstrap_servers=bootstrap_servers, config=config_file)
+    loaded = load_for_kafka(**cluster.flags)
     return asyncio.run(showing.show_letter(loaded.settings, request))
 
 
-@dead_letters.command(cls=options.Once, short_help="Send dead letters back to the topics that they came from.")
+_Every = Annotated[
+    bool, typer.Option("--all", help="Send all dead letters; without this option, you must select some.")
+]
+_DryRun = Annotated[bool, typer.Option("--dry-run", help="Only print what would be sent.")]
+_Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation; SAFE asks only at a terminal.")]
+
+
+@command(dead_letters, "Send dead letters back to the topics that they came from.")
 def replay(
     *,
     letters: options.Letters = None,
-    reason: options.Reasons = None,
-    partition: options.Partitions = None,
-    since: options.Since = None,
-    until: options.Until = None,
-    after: options.After = None,
-    every: Annotated[
-        bool, typer.Option("--all", help="Send all dead letters; without this option, you must select some.")
-    ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would be sent.")] = False,
+    chosen: groups.LetterOptions,
+    every: _Every = False,
+    dry_run: _DryRun = False,
     rate: Annotated[int, typer.Option(metavar="N", min=1, help="Send at most this many per second.")] = 500,
-    yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Do not ask for confirmation; SAFE asks only at a terminal.")
-    ] = False,
-    group_id: options.GroupId = None,
-    bootstrap_servers: options.Servers = None,
-    config_file: options.ConfigFile = None,
+    yes: _Yes = False,
+    group: groups.GroupOptions,
 ) -> int:
     """Send dead letters back to the topics that they came from, once the cause (such as a missing test case) is fixed.
 
@@ -131,29 +125,27 @@ def replay(
       safe dead-letters replay 3/41 3/42
     """
     from consumer.dead_letters.replay import count_letters, replay_letters
-    from consumer.dead_letters.selection import Selection, read_selection
     from consumer.text import count_of
 
-    selection = read_selection(
-        names=letters or (),
-        reasons=reason or (),
-        partitions=partition or (),
-        since=since,
-        until=until,
-        after=after,
-        now_ms=now_ms(),
-    )
+    selection = _chosen(letters or (), chosen, every=every)
+    loaded = load_for_kafka(**group.flags)
+    if sys.stdin.isatty() and not (yes or dry_run):
+        count = asyncio.run(count_letters(loaded.settings, selection))
+        _ask(f"Send {count_of(count, 'dead letter')} again?")
+    return asyncio.run(replay_letters(loaded.settings, selection, per_second=rate, dry_run=dry_run))
+
+
+def _chosen(letters: Sequence[str], chosen: groups.LetterOptions, *, every: bool) -> "Selection":
+    from consumer.dead_letters.selection import Selection, read_selection
+
+    selection = read_selection(letters, *chosen, now_ms=now_ms())
     if letters and every:
         raise ConfigurationError("--all and the names of dead letters exclude each other: give one or the other")
     if selection == Selection() and not every:
         raise ConfigurationError(
             "no dead letters were chosen: name some, choose them by options such as --reason or --since, or give --all"
         )
-    loaded = load_for_kafka(kafka_bootstrap_servers=bootstrap_servers, kafka_group_id=group_id, config=config_file)
-    if sys.stdin.isatty() and not (yes or dry_run):
-        count = asyncio.run(count_letters(loaded.settings, selection))
-        _ask(f"Send {count_of(count, 'dead letter')} again?")
-    return asyncio.run(replay_letters(loaded.settings, selection, per_second=rate, dry_run=dry_run))
+    return selection
 
 
 def _ask(question: str) -> None:

@@ -5,12 +5,13 @@ What a command needs is imported when it runs, so that help is printed at once.
 # ruff: noqa: PLC0415
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 import typer
 
+from consumer.cli import option_groups as groups
 from consumer.cli import options
-from consumer.cli.app import app, load, test_folder
+from consumer.cli.app import app, command, load, test_folder
 from consumer.errors import ConfigurationError
 
 _What = Annotated[
@@ -45,29 +46,52 @@ _Format = Annotated[Literal["console", "json"], typer.Option("--format", "-f", h
 _AtOnce = Annotated[int, typer.Option(metavar="N", min=1, max=64, help="Ask N questions at once.")]
 
 
-@app.command(cls=options.Once, short_help="Ask a model about what rules leave open, and measure its answers.")
+class _EndpointOptions(NamedTuple):
+    """Who is asked."""
+
+    base_url: _BaseUrl
+    model: _Model
+    api_version: _ApiVersion = None
+    timeout: _Timeout = 60.0
+
+
+class _AskingOptions(NamedTuple):
+    """How is asked, and what becomes of the answers."""
+
+    send_texts_to: _SendTextsTo = None
+    dry_run: _DryRun = False
+    cache: _Cache = None
+    at_once: _AtOnce = 4
+    output: _Output = None
+    force: options.Force = False
+    format_: _Format = "console"
+
+
+class _CalibrationOptions(NamedTuple):
+    """What is for calibrate, and what it has written."""
+
+    calibration: _Calibration = None
+    repeat: _Repeat = 1
+    leave_out: _LeaveOut = None
+
+    def check_fits(self, what: str) -> None:
+        """Raise ConfigurationError for an option that is for the other of both."""
+        if what == "ask" and (self.repeat > 1 or self.leave_out is not None):
+            raise ConfigurationError("--repeat and --leave-out are for safe judge calibrate")
+        if what == "calibrate" and self.calibration is not None:
+            raise ConfigurationError("--calibration is what safe judge calibrate writes, with --output")
+
+
+@command(app, "Ask a model about what rules leave open, and measure its answers.")
 def judge(
     *,
     what: _What = "ask",
     outputs: options.Outputs,
-    test_dir: options.TestDir = None,
-    batch: options.Batch = "*",
-    concern: options.AnyConcern = None,
-    model: _Model,
-    base_url: _BaseUrl,
-    api_version: _ApiVersion = None,
-    send_texts_to: _SendTextsTo = None,
-    dry_run: _DryRun = False,
-    cache: _Cache = None,
-    calibration: _Calibration = None,
-    repeat: _Repeat = 1,
-    leave_out: _LeaveOut = None,
-    output: _Output = None,
-    force: options.Force = False,
-    format_: _Format = "console",
+    cases: groups.CaseOptions,
+    endpoint: _EndpointOptions,
+    asking: _AskingOptions,
+    calibrating: _CalibrationOptions,
     include_text: options.TriageIncludesText = False,
-    at_once: _AtOnce = 4,
-    timeout: _Timeout = 60.0,
     on_duplicate: options.OnDuplicateOption = None,
     config_file: options.ConfigFile = None,
 ) -> int:
@@ -91,18 +115,10 @@ def judge(
     from consumer.judging.command import JudgeRequest, calibrate_command, judge_command
     from consumer.offline.triage import TriageRequest
 
-    _check_fits(what, calibration, leave_out, repeat)
+    calibrating.check_fits(what)
     loaded = load(config=config_file)
-    cases = TriageRequest(test_folder(test_dir, loaded), batch, concern, on_duplicate, include_text)
-    address = Address(base_url, model, api_version, timeout)
-    request = JudgeRequest(outputs, cases, address, send_texts_to, cache, at_once, dry_run, output, force, format_)
+    about = TriageRequest(test_folder(cases.test_dir, loaded), cases.batch, cases.concern, on_duplicate, include_text)
+    request = JudgeRequest(outputs, about, Address(*endpoint), *asking)
     if what == "calibrate":
-        return calibrate_command(loaded.policy, request, leave_out, repeat)
-    return judge_command(loaded.policy, request, calibration)
-
-
-def _check_fits(what: str, calibration: Path | None, leave_out: Path | None, repeat: int) -> None:
-    if what == "ask" and (repeat > 1 or leave_out is not None):
-        raise ConfigurationError("--repeat and --leave-out are for safe judge calibrate")
-    if what == "calibrate" and calibration is not None:
-        raise ConfigurationError("--calibration is what safe judge calibrate writes, with --output")
+        return calibrate_command(loaded.policy, request, calibrating.leave_out, calibrating.repeat)
+    return judge_command(loaded.policy, request, calibrating.calibration)

@@ -10,11 +10,12 @@ from typing import Annotated
 
 import typer
 
+from consumer.cli import option_groups as groups
 from consumer.cli import options
-from consumer.cli.app import app, config, load_for_kafka, topics
+from consumer.cli.app import app, command, config, load_for_kafka, topics
 
 
-@app.command(cls=options.Once, short_help="Score outputs from Kafka as they arrive.")
+@command(app, "Score outputs from Kafka as they arrive.")
 def worker(
     *,
     role: Annotated[
@@ -57,13 +58,12 @@ def worker(
     return run_worker(loaded, role)
 
 
-@config.command(cls=options.Once, short_help="Try the settings on the brokers and the test cases.")
+@command(config, "Try the settings on the brokers and the test cases.")
 def check(
     *,
     role: Annotated[options.Role, typer.Option(help="Which stages the worker would run.")] = "all",
-    bootstrap_servers: options.Servers = None,
     expectations: options.Expectations = None,
-    config_file: options.ConfigFile = None,
+    cluster: groups.ClusterOptions,
 ) -> None:
     """Ask the brokers for the topics, and look up a test case, as a worker with these settings would; change nothing.
 
@@ -72,7 +72,7 @@ def check(
     \b
       safe config check --bootstrap-servers broker:9092 --expectations topic:safe.v0.cases
     """
-    loaded = load_for_kafka(kafka_bootstrap_servers=bootstrap_servers, expectations=expectations, config=config_file)
+    loaded = load_for_kafka(**cluster.flags, expectations=expectations)
     if role != "aggregator":
         loaded.require("expectations")
     from consumer.worker.check import try_settings
@@ -84,7 +84,7 @@ def check(
     asyncio.run(say())
 
 
-@topics.command(cls=options.Once, short_help="Create the topics that are missing.")
+@command(topics, "Create the topics that are missing.")
 def create(
     *,
     partitions: Annotated[int, typer.Option(metavar="N", min=1, help="Partitions of each topic.")] = 8,
@@ -93,8 +93,7 @@ def create(
         list[str] | None,
         typer.Option(metavar="SETTING", help="A setting of topics that the cluster refuses; can be repeated."),
     ] = None,
-    bootstrap_servers: options.Servers = None,
-    config_file: options.ConfigFile = None,
+    cluster: groups.ClusterOptions,
 ) -> None:
     """Create the topics that are missing, and report existing topics that are set up wrongly.
 
@@ -104,40 +103,43 @@ def create(
       safe topics create --bootstrap-servers broker:9092 --partitions 16 --replication-factor 3
       safe topics create --replication-factor 3 --leave-out segment.bytes
     """
-    loaded = load_for_kafka(kafka_bootstrap_servers=bootstrap_servers, config=config_file)
+    loaded = load_for_kafka(**cluster.flags)
     from consumer.kafka.topics import create_topics
 
     for line in asyncio.run(create_topics(loaded.settings, partitions, replication_factor, leave_out or ())):
         typer.echo(line)
 
 
-@app.command(cls=options.Once, short_help="Send outputs from files as input events.")
+_BatchToPublish = Annotated[
+    str | None,
+    typer.Option(
+        "--batch",
+        "-b",
+        metavar="GLOB",
+        help="With a folder of batch files (--test-dir or SAFE_V0_EXPECTATIONS): publish only outputs for these "
+        "batches (a name or a quoted glob). Without a folder: the batch to use for outputs that do not name one.",
+    ),
+]
+_WholeOutput = Annotated[
+    bool, typer.Option("--whole-output", help="Send each output in full, including the patient's narrative.")
+]
+_Run = Annotated[
+    str | None, typer.Option(metavar="ID", help="The run_id; default: derived from the file's name and content.")
+]
+
+
+@command(app, "Send outputs from files as input events.")
 def publish(
     *,
     paths: Annotated[
         list[Path], typer.Argument(help="factory-cli reports, or JSONL files of events; - is standard input.")
     ],
-    batch: Annotated[
-        str | None,
-        typer.Option(
-            "--batch",
-            "-b",
-            metavar="GLOB",
-            help="With a folder of batch files (--test-dir or SAFE_V0_EXPECTATIONS): publish only outputs for these "
-            "batches (a name or a quoted glob). Without a folder: the batch to use for outputs that do not name "
-            "one.",
-        ),
-    ] = None,
+    batch: _BatchToPublish = None,
     test_dir: options.CheckingTestDir = None,
     on_duplicate: options.OnDuplicateOption = None,
-    whole_output: Annotated[
-        bool, typer.Option("--whole-output", help="Send each output in full, including the patient's narrative.")
-    ] = False,
-    run: Annotated[
-        str | None, typer.Option(metavar="ID", help="The run_id; default: derived from the file's name and content.")
-    ] = None,
-    bootstrap_servers: options.Servers = None,
-    config_file: options.ConfigFile = None,
+    whole_output: _WholeOutput = False,
+    run: _Run = None,
+    cluster: groups.ClusterOptions,
 ) -> int:
     """Send outputs from files to Kafka as input events, as a producer would.
 
@@ -147,7 +149,7 @@ def publish(
       safe publish run.json --test-dir ./test-cases --batch "I25_batch_*"
       safe publish events.jsonl --run nightly-7
     """
-    loaded = load_for_kafka(kafka_bootstrap_servers=bootstrap_servers, config=config_file)
+    loaded = load_for_kafka(**cluster.flags)
     from consumer.files.outputs import open_all
     from consumer.files.publish_outputs import TargetBatches, plan_events, publish_events
 
@@ -163,7 +165,7 @@ def publish(
     return publish_events(loaded.settings, planned)
 
 
-@app.command(cls=options.Once, name="publish-cases", short_help="Copy test cases from batch files to their topic.")
+@command(app, "Copy test cases from batch files to their topic.", name="publish-cases")
 def publish_cases_(
     *,
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of batch files, <batch_id>.json.")],
@@ -179,8 +181,7 @@ def publish_cases_(
     ] = False,
     prune: Annotated[bool, typer.Option("--prune", help="Also remove batches that are not in DIR.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would change.")] = False,
-    bootstrap_servers: options.Servers = None,
-    config_file: options.ConfigFile = None,
+    cluster: groups.ClusterOptions,
 ) -> int:
     """Copy test cases from batch files to their topic: new and changed ones are sent, deleted ones are removed.
 
@@ -194,7 +195,7 @@ def publish_cases_(
       safe publish-cases ./test-cases --batch "I25_batch_*" --dry-run
     """
     where = None if topic is None else f"topic:{topic}"
-    loaded = load_for_kafka(kafka_bootstrap_servers=bootstrap_servers, expectations=where, config=config_file)
+    loaded = load_for_kafka(**cluster.flags, expectations=where)
     from consumer.files.publish_cases import publish_cases
 
     return asyncio.run(
@@ -202,41 +203,43 @@ def publish_cases_(
     )
 
 
-@app.command(cls=options.Once, short_help="Show what workers have scored, as it is or as it comes.")
+_Batches = Annotated[
+    list[str] | None,
+    typer.Option("--batch", "-b", metavar="GLOB", help="Only these batches: a name or a quoted glob; can be repeated."),
+]
+_ResultsFormat = Annotated[
+    options.ShowFormat | None,
+    typer.Option("--format", "-f", help="console (default) is for people; json prints one CloudEvent on each line."),
+]
+_Reports = Annotated[
+    bool, typer.Option("--reports", help="With --format json: print the batches' reports instead of results.")
+]
+_OfBatches = Annotated[
+    bool,
+    typer.Option(
+        "--outputs",
+        help="Print the outputs of the batches as JSONL for --outputs of safe explain or safe score. THEY MAY CONTAIN "
+        "PATIENT DATA.",
+    ),
+]
+_ResultsSince = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME", help="Only records of this time or later: 2026-03-02T08:00:00Z, or 2h for two hours ago."
+    ),
+]
+
+
+@command(app, "Show what workers have scored, as it is or as it comes.")
 def results(
     *,
     follow: Annotated[bool, typer.Option("--follow", help="Go on with what comes, until Ctrl-C.")] = False,
-    batch: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--batch", "-b", metavar="GLOB", help="Only these batches: a name or a quoted glob; can be repeated."
-        ),
-    ] = None,
-    format_: Annotated[
-        options.ShowFormat | None,
-        typer.Option(
-            "--format", "-f", help="console (the default) is for people; json prints one CloudEvent on each line."
-        ),
-    ] = None,
-    reports: Annotated[
-        bool, typer.Option("--reports", help="With --format json: print the batches' reports instead of results.")
-    ] = False,
-    outputs: Annotated[
-        bool,
-        typer.Option(
-            "--outputs",
-            help="Print the outputs of the batches as JSONL for --outputs of safe explain or safe score. THEY MAY "
-            "CONTAIN PATIENT DATA.",
-        ),
-    ] = False,
-    since: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME", help="Only records of this time or later: 2026-03-02T08:00:00Z, or 2h for two hours ago."
-        ),
-    ] = None,
-    bootstrap_servers: options.Servers = None,
-    config_file: options.ConfigFile = None,
+    batch: _Batches = None,
+    format_: _ResultsFormat = None,
+    reports: _Reports = False,
+    outputs: _OfBatches = False,
+    since: _ResultsSince = None,
+    cluster: groups.ClusterOptions,
 ) -> int:
     """Show the batches of a cluster as their last reports have them; with --follow, the last results as they come.
 
@@ -259,10 +262,10 @@ def results(
 
     moment = None if since is None else moment_of("--since", since, now_ms())
     request = ResultsRequest(batch or (), follow, format_, reports, outputs, moment)
-    return show_results(load_for_kafka(kafka_bootstrap_servers=bootstrap_servers, config=config_file), request)
+    return show_results(load_for_kafka(**cluster.flags), request)
 
 
-@app.command(cls=options.Once, short_help="See SAFE run, without Kafka, Java or containers.")
+@command(app, "See SAFE run, without Kafka, Java or containers.")
 def demo(
     *,
     keep: Annotated[bool, typer.Option("--keep", help="Keep it running until Ctrl-C.")] = False,

@@ -9,36 +9,31 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from consumer.cli import option_groups as groups
 from consumer.cli import options
-from consumer.cli.app import app, load, load_for_kafka, test_folder
-from consumer.cli.option_groups import grouped
+from consumer.cli.app import app, command, load, load_for_kafka, test_folder
 from consumer.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from consumer.offline.gate import Gate
+    from consumer.offline.triage import TriageRequest
+    from consumer.settings import Loaded
+
+_Report = Annotated[Path, typer.Argument(help="A JSON report of safe score; - is standard input.")]
 
 
-@app.command(cls=options.Once, name="score", short_help="Score outputs from files, for people and for CI.")
-@grouped
+@command(app, "Score outputs from files, for people and for CI.", name="score")
 def score_(
     *,
     outputs: options.Outputs,
     test_dir: options.TestDir = None,
     batch: options.Batch = "*",
     concern: options.SoleConcern = None,
-    output: options.OutputFiles = None,
-    format_: options.Format = None,
-    strict_ah: options.StrictAH = False,
-    verbose: options.Verbose = False,
-    explain: options.Explained = False,
-    include_text: options.ScoreIncludesText = False,
-    opinions: options.Opinions = None,
+    report: groups.ReportOptions,
     on_duplicate: options.OnDuplicateOption = None,
     allow_empty: options.AllowEmpty = False,
-    conditions: options.GateOptions,
-    bom: options.ByteOrderMark = False,
-    force: options.Force = False,
-    config_file: options.ConfigFile = None,
+    conditions: groups.GateOptions,
+    rules: groups.RuleOptions,
 ) -> int:
     """Score outputs from files: scorecard, reports, and an exit code for CI.
 
@@ -54,24 +49,17 @@ def score_(
     """
     from consumer.offline.score_command import ScoreRequest, score_command
 
-    loaded = load(config=config_file, ah_strict=strict_ah or None)
+    loaded = load(**rules.flags)
     request = ScoreRequest(
-        concern, batch, outputs, test_folder(test_dir, loaded), output or [],
-        format=format_,
-        on_duplicate=on_duplicate,
-        gate=_gate(conditions),
-        explain=("with text" if include_text else "without text") if explain or include_text or opinions else None,
-        verbose=verbose,
-        force=force,
-        allow_empty=allow_empty,
-        config_file=config_file,
-        bom=bom,
-        opinions=opinions,
+        concern, batch, outputs, test_folder(test_dir, loaded), report.output or (), report.format_,
+        on_duplicate=on_duplicate, allow_empty=allow_empty, config_file=rules.config_file, gate=_gate(conditions),
+        explain=report.explained, opinions=report.opinions,
+        verbose=report.verbose, bom=report.bom, force=report.force,
     )  # fmt: skip
     return score_command(loaded.settings, loaded.policy, request)
 
 
-@app.command(cls=options.Once, short_help="Score again whenever outputs or test cases change.")
+@command(app, "Score again whenever outputs or test cases change.")
 def watch(
     *,
     outputs: options.Outputs,
@@ -79,8 +67,7 @@ def watch(
     concern: options.SoleConcern = None,
     batch: options.Batch = "*",
     on_duplicate: options.OnDuplicateOption = None,
-    strict_ah: options.StrictAH = False,
-    config_file: options.ConfigFile = None,
+    rules: groups.RuleOptions,
 ) -> int:
     """Score outputs again whenever they or the test cases change, until Ctrl-C.
 
@@ -96,19 +83,13 @@ def watch(
     """
     from consumer.offline.watch import WatchRequest, watch_command
 
-    loaded = load(config=config_file, ah_strict=strict_ah or None)
+    loaded = load(**rules.flags)
     request = WatchRequest(outputs, test_folder(test_dir, loaded), concern, batch, on_duplicate)
     return watch_command(loaded.policy, request)
 
 
-@app.command(cls=options.Once, short_help="Check whether a report is good enough.")
-@grouped
-def gate(
-    *,
-    report: Annotated[Path, typer.Argument(help="A JSON report of safe score; - is standard input.")],
-    conditions: options.GateOptions,
-    format_: options.ConsoleOrJson = "console",
-) -> int:
+@command(app, "Check whether a report is good enough.")
+def gate(*, report: _Report, conditions: groups.GateOptions, page: groups.PageOptions) -> int:
     """Check whether a report is good enough: exit 0 if it is, 1 if not, 3 if the report cannot be used.
 
     All conditions that are given must hold; a number that is equal to its bound passes. The line that is printed names
@@ -124,52 +105,36 @@ def gate(
     from consumer.offline.gate import NO_CASE_FAILS
     from consumer.offline.report_commands import gate_command
 
-    return gate_command(report, _gate(conditions) or NO_CASE_FAILS, format_)
+    return gate_command(report, _gate(conditions) or NO_CASE_FAILS, page.wanted)
 
 
-def _gate(given: options.GateOptions) -> "Gate | None":
+def _gate(given: groups.GateOptions) -> "Gate | None":
     from consumer.offline.gate import Gate, conditions
 
     bounds = {f"--{name.replace('_', '-')}": bound for name, bound in given._asdict().items()}
     return Gate.asked(given.min_pass_rate, given.fail_on, given.confidence, conditions(bounds))
 
 
-@app.command(cls=options.Once, short_help="Say why a test case scored as it did.")
+@command(app, "Say why a test case scored as it did.")
 def explain(
     *,
-    test_ids: options.TestIds = None,
-    tests: options.Tests = None,
+    chosen: groups.ChosenOptions,
     outputs: options.OptionalOutputs = None,
     source: options.Source = None,
-    failing: options.Failing = False,
-    label: options.OfLabel = None,
-    everything: options.AllCases = False,
-    format_: options.ExplainFormat = None,
-    output: options.ExplanationFiles = None,
-    bom: options.ByteOrderMark = False,
-    include_text: options.ExplainIncludesText = False,
-    output_says: options.OutputSays = None,
-    narrative_says: options.NarrativeSays = None,
-    opinions: options.Opinions = None,
-    verbose: options.EveryTerm = False,
-    test_dir: options.TestDir = None,
-    concern: options.AnyConcern = None,
-    batch: options.Batch = "*",
+    shown: groups.ExplanationOptions,
+    answers: groups.AnswerOptions,
+    cases: groups.CaseOptions,
     on_duplicate: options.OnDuplicateOption = None,
     strict_ah: options.StrictAH = False,
-    force: options.Force = False,
-    bootstrap_servers: options.Servers = None,
-    config_file: options.ConfigFile = None,
+    cluster: groups.ClusterOptions,
 ) -> int:
     """Say why test cases scored as they did: for each missed term two answers, a verdict on what must change, evidence.
 
     The answers: what the output says of the term (said, contradicted, both, elsewhere: in a field that the criterion
     does not read, part, absent, not_read: in another language) and what the narrative says (supported, partly, silent,
-    contradicts, unknown).
-    The verdicts that follow from both: term (accept the output's wording, or correct the case), prompt (change the
-    prompt), output (the output contradicts the narrative), look (only a person can tell), not asked for (by the
-    prompt). On the console, the command shows text from outputs, which may contain patient data. It does not change
-    any score.
+    contradicts, unknown). The verdicts that follow from both: term (accept the output's wording, or correct the case),
+    prompt (change the prompt), output (the output contradicts the narrative), look (only a person can tell), not asked
+    for (by the prompt). On the console, text from outputs is shown, which may contain patient data. No score changes.
 
     Examples:
 
@@ -179,35 +144,34 @@ def explain(
       safe explain --all --format csv -i run.json -t ./test-cases
       safe explain --source factory.generation.output/0/41 -t ./test-cases
     """
-    from consumer.offline.answers import AnswerFilter
-    from consumer.offline.explain_command import Coordinates, ExplainRequest, Shape, explain_record, explain_tests
+    from consumer.offline.explain_command import ExplainRequest, explain_tests
 
-    tests = [*(test_ids or ()), *(tests or ())]
-    if sum((failing, label is not None, everything, bool(tests))) > 1:
-        raise ConfigurationError("give only one of test_ids, --failing, --label and --all")
-    if source is None and not outputs:
-        raise ConfigurationError("nothing to explain was given: give --outputs, or --source")
+    which = chosen.which
     if source is not None:
-        _refuse_beside_source(tests or outputs, output_says or narrative_says)
-    coordinates = None if source is None else Coordinates.read(source)
-    settings_for = load if coordinates is None else load_for_kafka
-    loaded = settings_for(config=config_file, ah_strict=strict_ah or None, kafka_bootstrap_servers=bootstrap_servers)
-    folder = test_folder(test_dir, loaded)
-    shape = Shape(format_, output or [], verbose, include_text, bom, force)
-    if coordinates is not None:
-        return explain_record(loaded.settings, loaded.policy, coordinates, folder, shape)
-    request = ExplainRequest(
-        test_ids=tests,
-        which="all" if everything else label or "fail",
-        concern=concern,
-        batch=batch,
-        outputs=outputs or [],
-        test_dir=folder,
-        on_duplicate=on_duplicate,
-        answers=AnswerFilter(output_says or (), narrative_says or ()),
-        opinions=opinions,
-    )
-    return explain_tests(loaded.policy, request, shape)
+        _refuse_beside_source(chosen.named or outputs, answers.chosen)
+        return _explain_record(source, cases, shown, cluster, strict_ah=strict_ah)
+    if not outputs:
+        raise ConfigurationError("nothing to explain was given: give --outputs, or --source")
+    loaded = load(**cluster.flags, ah_strict=strict_ah or None)
+    files = (outputs, test_folder(cases.test_dir, loaded), on_duplicate, answers.chosen, answers.opinions)
+    request = ExplainRequest(chosen.named, which, cases.concern, cases.batch, *files)
+    return explain_tests(loaded.policy, request, shown.shape)
+
+
+def _explain_record(
+    source: str,
+    cases: groups.CaseOptions,
+    shown: groups.ExplanationOptions,
+    cluster: groups.ClusterOptions,
+    *,
+    strict_ah: bool,
+) -> int:
+    from consumer.offline.explain_command import Coordinates, explain_record
+
+    coordinates = Coordinates.read(source)
+    loaded = load_for_kafka(**cluster.flags, ah_strict=strict_ah or None)
+    folder = test_folder(cases.test_dir, loaded)
+    return explain_record(loaded.settings, loaded.policy, coordinates, folder, shown.shape)
 
 
 def _refuse_beside_source(choosing: object, narrowing: object) -> None:
@@ -219,24 +183,17 @@ def _refuse_beside_source(choosing: object, narrowing: object) -> None:
         )
 
 
-@app.command(cls=options.Once, short_help="Say what to change first, and how many cases would then get a better label.")
+@command(app, "Say what to change first, and how many cases would then get a better label.")
 def triage(
     *,
     outputs: options.Outputs,
-    test_dir: options.TestDir = None,
-    batch: options.Batch = "*",
-    concern: options.AnyConcern = None,
-    format_: options.ComparisonFormatOption = None,
-    output: options.TriageFiles = None,
+    cases: groups.CaseOptions,
+    page: groups.PageOptions,
     write_cases: options.WriteCases = None,
     include_text: options.TriageIncludesText = False,
-    output_says: options.OutputSays = None,
-    narrative_says: options.NarrativeSays = None,
-    opinions: options.Opinions = None,
+    answers: groups.AnswerOptions,
     on_duplicate: options.OnDuplicateOption = None,
-    strict_ah: options.StrictAH = False,
-    force: options.Force = False,
-    config_file: options.ConfigFile = None,
+    rules: groups.RuleOptions,
 ) -> int:
     """Say what to change first: a proposal for each missed term, and how many cases would then get a better label.
 
@@ -253,37 +210,41 @@ def triage(
       safe triage -i run.json -t ./test-cases
       safe triage -i run.json -t ./test-cases --write-cases ./better-cases -o triage.html
     """
-    from consumer.judging.opinions import read_opinions
-    from consumer.offline.answers import AnswerFilter
-    from consumer.offline.triage import TriageRequest
     from consumer.offline.triage_command import triage_command
 
-    loaded = load(config=config_file, ah_strict=strict_ah or None)
-    answers = AnswerFilter(output_says or (), narrative_says or ())
-    request = TriageRequest(
-        test_folder(test_dir, loaded), batch, concern, on_duplicate, include_text, answers, read_opinions(opinions)
-    )
-    return triage_command(loaded.policy, request, outputs, format_, output or [], write_cases, force=force)
+    loaded = load(**rules.flags)
+    request = _triage_request(cases, answers, on_duplicate, loaded, include_text=include_text)
+    return triage_command(loaded.policy, request, outputs, page.wanted, write_cases)
 
 
-@app.command(cls=options.Once, short_help="Decide on missed terms and proposals, on a page in the browser.")
+def _triage_request(
+    cases: groups.CaseOptions,
+    answers: groups.AnswerOptions,
+    on_duplicate: options.OnDuplicate | None,
+    loaded: "Loaded",
+    *,
+    include_text: bool = False,
+) -> "TriageRequest":
+    from consumer.judging.opinions import read_opinions
+    from consumer.offline.triage import TriageRequest
+
+    folder, read = test_folder(cases.test_dir, loaded), read_opinions(answers.opinions)
+    return TriageRequest(folder, cases.batch, cases.concern, on_duplicate, include_text, answers.chosen, read)
+
+
+@command(app, "Decide on missed terms and proposals, on a page in the browser.")
 def review(
     *,
     outputs: options.Outputs,
-    test_dir: options.TestDir = None,
-    batch: options.Batch = "*",
-    concern: options.AnyConcern = None,
+    cases: groups.CaseOptions,
     port: Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="The port; 0 picks a free one.")] = 0,
     by: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="The name that is saved with each decision; default: your login name."),
     ] = None,
-    output_says: options.OutputSays = None,
-    narrative_says: options.NarrativeSays = None,
-    opinions: options.Opinions = None,
+    answers: groups.AnswerOptions,
     on_duplicate: options.OnDuplicateOption = None,
-    strict_ah: options.StrictAH = False,
-    config_file: options.ConfigFile = None,
+    rules: groups.RuleOptions,
 ) -> int:
     """Decide on missed terms and proposals, on a page in the browser that shows narrative and output side by side.
 
@@ -297,42 +258,37 @@ def review(
     \b
       safe review -i run.json -t ./test-cases
     """
-    from consumer.judging.opinions import read_opinions
-    from consumer.offline.answers import AnswerFilter
     from consumer.offline.review_command import review_command
-    from consumer.offline.triage import TriageRequest
 
-    loaded = load(config=config_file, ah_strict=strict_ah or None)
-    answers = AnswerFilter(output_says or (), narrative_says or ())
-    request = TriageRequest(
-        test_folder(test_dir, loaded), batch, concern, on_duplicate,
-        answers=answers, opinions=read_opinions(opinions),
-    )  # fmt: skip
+    loaded = load(**rules.flags)
+    request = _triage_request(cases, answers, on_duplicate, loaded)
     return review_command(loaded.policy, request, outputs, by=by, port=port)
 
 
-@app.command(cls=options.Once, short_help="Find flaws in test cases.")
+_LintPaths = Annotated[
+    list[Path] | None, typer.Argument(help="Folders of batch files, or batch files; or give --test-dir.")
+]
+_Baseline = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="PATH", help="Known findings, as printed earlier by --format json; they are not counted again."
+    ),
+]
+_Mutate = Annotated[
+    bool, typer.Option("--mutate", help="For each case, count the dangerous errors that it would let through.")
+]
+
+
+@command(app, "Find flaws in test cases.")
 def lint(
     *,
-    paths: Annotated[
-        list[Path] | None,
-        typer.Argument(help="Folders of batch files, or batch files; or give --test-dir."),
-    ] = None,
-    test_dir: options.TestDir = None,
-    concern: options.AnyConcern = None,
-    batch: options.Batch = "*",
+    paths: _LintPaths = None,
+    cases: groups.CaseOptions,
     outputs: options.OptionalOutputs = None,
     format_: options.ConsoleOrJson = "console",
     fail_on: options.LintFailOn = "warning",
-    baseline: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="PATH", help="Known findings, as printed earlier by --format json; they are not counted again."
-        ),
-    ] = None,
-    mutate: Annotated[
-        bool, typer.Option("--mutate", help="For each case, count the dangerous errors that it would let through.")
-    ] = False,
+    baseline: _Baseline = None,
+    mutate: _Mutate = False,
     config_file: options.ConfigFile = None,
 ) -> int:
     """Find flaws in test cases: repeated or contradictory terms, and terms that the narrative does not have.
@@ -354,29 +310,21 @@ def lint(
     from consumer.offline.lint_files import LintRequest
     from consumer.settings import surroundings
 
-    loaded = load(config=config_file)
-    if paths and test_dir is not None:
+    loaded, on_github = load(config=config_file), surroundings().github_actions
+    if paths and cases.test_dir is not None:
         raise ConfigurationError("name the test cases once: as arguments, or with --test-dir")
-    request = LintRequest(paths or [test_folder(test_dir, loaded)], concern, batch, outputs or (), baseline, mutate)
-    return lint_command(
-        loaded.policy,
-        request,
-        format_=format_,
-        fail_on=fail_on,
-        github_actions=surroundings().github_actions,
-    )
+    folders = paths or [test_folder(cases.test_dir, loaded)]
+    request = LintRequest(folders, cases.concern, cases.batch, outputs or (), baseline, mutate)
+    return lint_command(loaded.policy, request, format_=format_, fail_on=fail_on, github_actions=on_github)
 
 
-@app.command(cls=options.Once, short_help="Find errors that test cases would let through.")
+@command(app, "Find errors that test cases would let through.")
 def mutate(
     *,
-    test_dir: options.TestDir = None,
-    batch: options.Batch = "*",
-    concern: options.AnyConcern = None,
+    cases: groups.CaseOptions,
     format_: options.ConsoleOrJson = "console",
     everything: Annotated[bool, typer.Option("--all", help="Also list the mutants that were caught.")] = False,
-    strict_ah: options.StrictAH = False,
-    config_file: options.ConfigFile = None,
+    rules: groups.RuleOptions,
 ) -> int:
     """Find errors that test cases would let through, such as a negation removed, a different number, time or side.
 
@@ -394,39 +342,18 @@ def mutate(
     """
     from consumer.offline.mutate_command import mutate_command
 
-    loaded = load(config=config_file, ah_strict=strict_ah or None)
-    folder = test_folder(test_dir, loaded)
-    return mutate_command(loaded.policy, folder, batch, concern, format_=format_, with_caught=everything)
+    loaded = load(**rules.flags)
+    folder = test_folder(cases.test_dir, loaded)
+    return mutate_command(loaded.policy, folder, cases.batch, cases.concern, format_=format_, with_caught=everything)
 
 
-@app.command(cls=options.Comparing, name="compare", short_help="Compare two reports: what got better or worse.")
+@command(app, "Compare two reports: what got better or worse.", name="compare", cls=options.Comparing)
 def compare_(
     *,
     base: Annotated[Path, typer.Argument(help="The JSON report to compare with; - is standard input.")],
     new: Annotated[Path, typer.Argument(help="The JSON report of the later run.")],
-    format_: options.ComparisonFormatOption = None,
-    output: options.ComparisonFiles = None,
-    fail_on_regression: Annotated[
-        options.RegressionsOf | None,
-        typer.Option(
-            help="Exit 1 if a case is lost, or a case got a worse label (labels, also without a word), or composites "
-            "(scores) or lenient recall (lenient) fell beyond chance."
-        ),
-    ] = None,
-    max_regressions: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=0,
-            help="With --fail-on-regression labels: how many cases may have a worse label; default: 0.",
-        ),
-    ] = None,
-    allow_lost: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=0, help="With --fail-on-regression: how many cases may be lost; default: 0."),
-    ] = None,
-    fail_on_score_drop: options.MaxDrop = None,
-    force: options.Force = False,
+    page: groups.PageOptions,
+    regressions: groups.RegressionOptions,
 ) -> int:
     """Compare two reports of safe score: which cases got worse or better, which are lost.
 
@@ -445,39 +372,33 @@ def compare_(
     from consumer.offline.gate import ComparisonGate
     from consumer.offline.report_commands import compare_command
 
-    asked = ComparisonGate.asked(
-        regressions_of=fail_on_regression,
-        max_regressions=max_regressions,
-        allow_lost=allow_lost,
-        max_drop=fail_on_score_drop,
-    )
-    return compare_command(base, new, asked, format_, output or [], force=force)
+    return compare_command(base, new, ComparisonGate.asked(*regressions), page.wanted)
 
 
-@app.command(cls=options.Once, name="history", short_help="Follow each test case over many runs.")
+_Groups = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--group",
+        metavar="NAME=GLOB",
+        help="Treat reports whose file names match GLOB as repeats of one prompt, and show how much they differ; can "
+        "be repeated.",
+    ),
+]
+_AsGiven = Annotated[
+    bool,
+    typer.Option("--as-given", help="Keep the order of the arguments; without this option, generated_at decides it."),
+]
+
+
+@command(app, "Follow each test case over many runs.", name="history")
 def history_(
     *,
     reports: Annotated[list[Path], typer.Argument(help="JSON reports of safe score, or folders of them.")],
-    groups: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--group",
-            metavar="NAME=GLOB",
-            help="Treat reports whose file names match GLOB as repeats of one prompt, and show how much they differ; "
-            "can be repeated.",
-        ),
-    ] = None,
-    as_given: Annotated[
-        bool,
-        typer.Option(
-            "--as-given", help="Keep the order of the arguments; without this option, generated_at decides the order."
-        ),
-    ] = False,
-    format_: options.ComparisonFormatOption = None,
-    output: options.HistoryFiles = None,
+    repeats: _Groups = None,
+    as_given: _AsGiven = False,
+    page: groups.HistoryOptions,
     outputs: options.HistoryOutputs = None,
     include_text: options.HistoryIncludesText = False,
-    force: options.Force = False,
 ) -> int:
     """Follow test cases over many runs: their labels, and which never passed, which vary, and which stopped passing.
 
@@ -500,17 +421,16 @@ def history_(
 
     if include_text != bool(outputs):
         raise ConfigurationError("to quote outputs, give both --include-text and their files with --outputs")
-    request = HistoryRequest(reports, groups or [], format_, output or [], outputs, as_given, force)
-    return history_command(request)
+    return history_command(HistoryRequest(reports, repeats or [], page.wanted, outputs, as_given))
 
 
-@app.command(cls=options.Once, short_help="Recompute a report from its inputs.")
+@command(app, "Recompute a report from its inputs.")
 def verify(
     *,
-    report: Annotated[Path, typer.Argument(help="A JSON report of safe score; - is standard input.")],
+    report: _Report,
     outputs: options.Outputs,
     test_dir: options.TestDir = None,
-    format_: options.ConsoleOrJson = "console",
+    page: groups.PageOptions,
     config_file: options.ConfigFile = None,
 ) -> int:
     """Recompute a report from its inputs: exit 0 if every number is the same, 1 if not, 3 if that cannot be checked.
@@ -524,4 +444,4 @@ def verify(
     """
     from consumer.offline.report_commands import verify_command
 
-    return verify_command(report, test_folder(test_dir, load(config=config_file)), outputs, format_)
+    return verify_command(report, test_folder(test_dir, load(config=config_file)), outputs, page.wanted)

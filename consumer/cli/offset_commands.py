@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from consumer.cli import option_groups as groups
 from consumer.cli import options
-from consumer.cli.app import load_for_kafka, offsets
+from consumer.cli.app import command, load_for_kafka, offsets
 from consumer.errors import ConfigurationError
 from consumer.wire.times import now_ms
 
@@ -18,13 +19,11 @@ if TYPE_CHECKING:
     from consumer.offsets.reset import Goal
 
 
-@offsets.command(cls=options.Once, short_help="Show where each partition of the input continues.")
+@command(offsets, "Show where each partition of the input continues.")
 def show(
     *,
     format_: options.ConsoleOrJson = "console",
-    group_id: options.GroupId = None,
-    bootstrap_servers: options.Servers = None,
-    config_file: options.ConfigFile = None,
+    group: groups.GroupOptions,
 ) -> int:
     """Show where each partition of the input continues, whether SAFE committed that, and how far it was scored.
 
@@ -37,11 +36,11 @@ def show(
     """
     from consumer.offsets.show import show_offsets
 
-    loaded = load_for_kafka(kafka_bootstrap_servers=bootstrap_servers, kafka_group_id=group_id, config=config_file)
+    loaded = load_for_kafka(**group.flags)
     return asyncio.run(show_offsets(loaded.settings, format_))
 
 
-@offsets.command(cls=options.Once, short_help="Say where to continue after something else committed an offset.")
+@command(offsets, "Say where to continue after something else committed an offset.")
 def accept(
     *,
     partition: options.InputPartitions = None,
@@ -50,9 +49,7 @@ def accept(
         typer.Option("--to-last-result", help="Continue after the newest result, not at the committed offset."),
     ] = False,
     execute: options.Execute = False,
-    group_id: options.GroupId = None,
-    bootstrap_servers: options.Servers = None,
-    config_file: options.ConfigFile = None,
+    group: groups.GroupOptions,
 ) -> int:
     """Say where to continue at offsets that SAFE did not commit; workers may run meanwhile.
 
@@ -68,11 +65,11 @@ def accept(
     """
     from consumer.offsets.accept import accept_offsets
 
-    loaded = load_for_kafka(kafka_bootstrap_servers=bootstrap_servers, kafka_group_id=group_id, config=config_file)
+    loaded = load_for_kafka(**group.flags)
     return asyncio.run(accept_offsets(loaded.settings, partition or (), to_last_result=to_last_result, execute=execute))
 
 
-@offsets.command(cls=options.Once, short_help="Have inputs scored again, or skip some; stop all workers first.")
+@command(offsets, "Have inputs scored again, or skip some; stop all workers first.")
 def reset(
     *,
     to_earliest: Annotated[bool, typer.Option("--to-earliest", help="Continue at the first input there is.")] = False,
@@ -88,9 +85,7 @@ def reset(
     to_offset: Annotated[int | None, typer.Option(metavar="N", min=0, help="Continue at this offset.")] = None,
     partition: options.InputPartitions = None,
     execute: options.Execute = False,
-    group_id: options.GroupId = None,
-    bootstrap_servers: options.Servers = None,
-    config_file: options.ConfigFile = None,
+    group: groups.GroupOptions,
 ) -> int:
     """Have inputs scored again (a replay), or skip some. Stop all workers first.
 
@@ -104,7 +99,7 @@ def reset(
     from consumer.offsets.reset import reset_offsets
 
     goal = _goal(earliest=to_earliest, latest=to_latest, time=to_datetime, offset=to_offset)
-    loaded = load_for_kafka(kafka_bootstrap_servers=bootstrap_servers, kafka_group_id=group_id, config=config_file)
+    loaded = load_for_kafka(**group.flags)
     return asyncio.run(reset_offsets(loaded.settings, partition or (), goal, execute=execute))
 
 

@@ -7,7 +7,7 @@ checked by consumer.settings, like the values of every other source.
 from collections.abc import Collection
 from itertools import zip_longest
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, get_args
+from typing import Annotated, Any, Literal, get_args
 
 import typer
 from typing_extensions import override
@@ -22,7 +22,7 @@ ExampleName = Literal["story", "subscriber"]
 ShowFormat = Literal["console", "json"]
 OnDuplicate = Literal["first", "last"]
 ReportFormat = Literal["json", "console", "markdown", "junit", "csv", "terms", "html", "all"]
-ComparisonFormat = Literal["console", "json", "markdown", "html"]
+PageFormat = Literal["console", "json", "markdown", "html"]
 FailOn = Literal["fail", "review", "never"]
 RegressionsOf = Literal["labels", "scores", "lenient"]
 
@@ -146,24 +146,6 @@ MinPassRateOf = Annotated[
         metavar="NAME=RATE", help="Exit 1 if the pass rate of CR, AH, AC or overall is below RATE; can be repeated."
     ),
 ]
-
-
-class GateOptions(NamedTuple):
-    """What is asked of a report; named as the options are."""
-
-    min_pass_rate: MinPassRate = None
-    confidence: Confidence = None
-    fail_on: FailOnOption = None
-    max_violations: MaxViolations = None
-    max_missing: MaxMissing = None
-    max_failed_generations: MaxFailedGenerations = None
-    max_vacuous: MaxVacuous = None
-    max_mismatches: MaxMismatches = None
-    max_near_violations: MaxNearViolations = None
-    max_unsupported: MaxUnsupported = None
-    max_doubtful: MaxDoubtful = None
-    min_mean: MinMean = None
-    min_pass_rate_of: MinPassRateOf = None
 
 
 Explained = Annotated[
@@ -337,9 +319,7 @@ Format = Annotated[
         "reports).",
     ),
 ]
-ComparisonFormatOption = Annotated[
-    ComparisonFormat | None, typer.Option("--format", "-f", help="What to print; default: console.")
-]
+PageFormatOption = Annotated[PageFormat | None, typer.Option("--format", "-f", help="What to print; default: console.")]
 
 
 def _files(what: str, suffixes: str = ".json, .md, .html or .txt") -> object:
@@ -348,7 +328,7 @@ def _files(what: str, suffixes: str = ".json, .md, .html or .txt") -> object:
 
 
 ExplanationFiles = Annotated[list[str] | None, _files("explanations", ".json, .csv, .md, .html or .txt")]
-ComparisonFiles = Annotated[list[str] | None, _files("comparison")]
+PageFiles = Annotated[list[str] | None, _files("page")]
 HistoryFiles = Annotated[
     list[str] | None,
     typer.Option(
@@ -368,12 +348,28 @@ HistoryOutputs = Annotated[
     ),
 ]
 HistoryIncludesText = Annotated[bool, _include_text("; only with --output FOLDER and --outputs")]
-TriageFiles = Annotated[list[str] | None, _files("triage")]
 WriteCases = Annotated[
     Path | None,
     typer.Option(
         metavar="FOLDER", parser=_folder, help="Write the batch files to this folder, with the terms replaced."
     ),
+]
+FailOnRegression = Annotated[
+    RegressionsOf | None,
+    typer.Option(
+        help="Exit 1 if a case is lost, or a case got a worse label (labels, also without a word), or composites "
+        "(scores) or lenient recall (lenient) fell beyond chance."
+    ),
+]
+MaxRegressions = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N", min=0, help="With --fail-on-regression labels: how many cases may have a worse label; default: 0."
+    ),
+]
+AllowLost = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=0, help="With --fail-on-regression: how many cases may be lost; default: 0."),
 ]
 MaxDrop = Annotated[
     float | None,

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from consumer.cli import option_groups as groups
 from consumer.cli import options
-from consumer.cli.app import app, config, load
+from consumer.cli.app import app, command, config, load
 from consumer.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -19,19 +20,18 @@ if TYPE_CHECKING:
     from consumer.settings import Loaded
 
 
-@config.command(cls=options.Once, short_help="Print each setting and where it came from.")
+@command(config, "Print each setting and where it came from.")
 def show(
     *,
     format_: options.ConsoleOrJson = "console",
-    strict_ah: options.StrictAH = False,
-    config_file: options.ConfigFile = None,
+    rules: groups.RuleOptions,
 ) -> None:
     """Print each setting, its value and where it came from; secrets are hidden."""
-    loaded = load(config=config_file, ah_strict=strict_ah or None)
+    loaded = load(**rules.flags)
     typer.echo(_settings_as_json(loaded) if format_ == "json" else _settings_as_table(loaded))
 
 
-@config.command(cls=options.Once)
+@command(config)
 def schema() -> None:
     """Print the JSON Schema of the configuration file, for editors.
 
@@ -45,7 +45,7 @@ def schema() -> None:
     typer.echo(json.dumps(configuration_schema(), indent=2, ensure_ascii=False))
 
 
-@config.command(cls=options.Once, short_help="Print a page of all settings, as Markdown.")
+@command(config, "Print a page of all settings, as Markdown.")
 def page() -> None:
     """Print every setting with its variable, key, default and meaning, as Markdown."""
     from consumer.settings.page import settings_page
@@ -74,7 +74,7 @@ _Runbooks = Annotated[
 ]
 
 
-@config.command(cls=options.Once, short_help="Print the alert rules, for Prometheus or for Grafana.")
+@command(config, "Print the alert rules, for Prometheus or for Grafana.")
 def alerts(
     *,
     settings: _Settings = False,
@@ -131,7 +131,7 @@ def _choices(floor: float | None, *, datasource: str | None, **others: str | Non
     return Choices(datasource, f"{floor:.15g}", **{name: each for name, each in others.items() if each is not None})
 
 
-@app.command(cls=options.Once, name="schema", short_help="Print the JSON Schema of an event.")
+@command(app, "Print the JSON Schema of an event.", name="schema")
 def event_schema_command(
     event: Annotated[
         options.EventName,
@@ -150,7 +150,7 @@ def event_schema_command(
     typer.echo(json.dumps(event_schema(event), indent=2, ensure_ascii=False))
 
 
-@app.command(cls=options.Once, short_help="Copy files that the package ships to try SAFE on.")
+@command(app, "Copy files that the package ships to try SAFE on.")
 def example(
     name: Annotated[
         options.ExampleName,

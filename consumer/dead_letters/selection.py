@@ -67,21 +67,21 @@ def _read_after(text: str) -> LetterId:
 
 
 def read_selection(
-    *,
     names: Sequence[str] = (),
-    reasons: Sequence[str] = (),
-    partitions: Sequence[int] = (),
+    reasons: Sequence[str] | None = None,
+    partitions: Sequence[int] | None = None,
     since: str | None = None,
     until: str | None = None,
     after: str | None = None,
+    *,
     now_ms: int,
 ) -> Selection:
     """Read the options of a command; raises ConfigurationError."""
     after_letter = None if after is None else _read_after(after)
     chosen = Selection(
         names=frozenset(map(read_name, names)),
-        reasons=frozenset(reasons),
-        partitions=frozenset(partitions),
+        reasons=frozenset(reasons or ()),
+        partitions=frozenset(partitions or ()),
         since=None if since is None else moment_of("--since", since, now_ms),
         until=None if until is None else moment_of("--until", until, now_ms),
         after=after_letter,

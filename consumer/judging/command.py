@@ -49,9 +49,9 @@ class JudgeRequest:
     cases: TriageRequest
     address: Address
     send_texts_to: str | None
+    dry_run: bool
     cache: Path | None
     at_once: int
-    dry_run: bool
     output: Path | None
     force: bool
     format: Literal["console", "json"]

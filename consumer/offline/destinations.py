@@ -28,7 +28,7 @@ _TO_FOLDER: Final[frozenset[Format]] = frozenset({"markdown", "html"})
 """The formats that go to the folder of reports even if alone: nobody reads them on a terminal."""
 
 # How a file begins that SAFE has written, and may therefore replace; JSON reports are told by is_own_report().
-_PAGE: Final = "SAFE v0 (?:report|comparison|triage|history|explanation)"
+_PAGE: Final = "SAFE v0 (?:report|comparison|triage|history|explanation|gate|verification)"
 _MARKS: Final[tuple[re.Pattern[str], ...]] = (
     re.compile(f"<!-- {_PAGE} -->"),
     re.compile(
@@ -36,7 +36,7 @@ _MARKS: Final[tuple[re.Pattern[str], ...]] = (
     ),
     re.compile(r'<\?xml[^>]*\?>\s*<testsuites name="SAFE v0 '),
     re.compile("|".join(map(re.escape, csv_tables.FIRST_COLUMNS))),
-    re.compile(r"\d+ cases? explained\n"),
+    re.compile(r"\d+ cases? explained\n|gate(?: NOT)?(?: passed)?: |(?:NOT )?verified: \d+ "),
     re.compile(r"[╔+][═=]+[╗+]\n[║|] +SAFE v0 Scorecard - "),
     re.compile(r"[\w ;,()]{1,90}: of \d+ judged cases?, \d+ got a worse label, "),
     re.compile(r"\d+ of \d+ cases? pass(es)? now; "),
@@ -44,6 +44,7 @@ _MARKS: Final[tuple[re.Pattern[str], ...]] = (
     re.compile(r'\{\s*"safe_(?:opinions|judge_calibration)":'),
     re.compile(r'\{\s*"judged":\s*\d+,\s*"worse":\s*\['),
     re.compile(r'\{\s*"cases":\s*\d+,\s*"(?:now":\s*\{|misses":\s*\d)'),
+    re.compile(r'\{\s*"(?:passed|same)":\s*(?:true|false),\s*"(?:conditions|differences)":'),
     re.compile(r'\{\s*"runs":\s*\[\s*\{\s*"name":'),
 )
 _MARK_WITHIN_BYTES: Final = 1024
@@ -87,16 +88,22 @@ def destinations(
     return _distinct([*_usual_places(rest, automatic, alone=len(wanted) == 1), *named])
 
 
-def one_format(
-    asked: Format | None, outputs: Sequence[str], known: Collection[Format], inputs: Sequence[Path], *, force: bool
-) -> tuple[Destination, ...]:
-    """The same for a command that prints one of a few formats to standard output, unless a file has it.
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What was asked for: the format for standard output, files, and whether these may replace what is not SAFE's."""
 
-    Raises ConfigurationError also where a file must not be written.
-    """
-    found = destinations(asked, outputs, ("console",), None, known)
-    check_writable(found, inputs, force=force)
-    return found
+    format: Format | None = None
+    files: Sequence[str] = ()
+    force: bool = False
+
+    def destinations(self, known: Collection[Format], inputs: Sequence[Path]) -> tuple[Destination, ...]:
+        """Say where each format goes: one to standard output, unless a file has it, the console's if none is named.
+
+        Raises ConfigurationError also where a file must not be written.
+        """
+        found = destinations(self.format, self.files, ("console",), None, known)
+        check_writable(found, inputs, force=self.force)
+        return found
 
 
 def _everything(outputs: Sequence[str], automatic: Path) -> tuple[Destination, ...]:

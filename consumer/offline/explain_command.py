@@ -33,10 +33,10 @@ from consumer.offline.decisions import Decisions
 from consumer.offline.destinations import (
     Destination,
     Format,
+    Wanted,
     check_outside,
     give,
     on_stdout,
-    one_format,
     print_written,
     write_files,
 )
@@ -64,19 +64,17 @@ Which = Literal["pass", "review", "fail", "all"]
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How explanations are printed, and the files that they are written to."""
+    """How explanations are told."""
 
-    format: Format | None = None
-    files: Sequence[str] = ()
-    verbose: bool = False
-    include_text: bool = False
-    bom: bool = False
-    force: bool = False
+    wanted: Wanted
+    verbose: bool
+    include_text: bool
+    bom: bool
 
     def destinations(self, inputs: Sequence[Path], test_dir: Path) -> Sequence[Destination]:
         """Say where each format goes; raises ConfigurationError, also where a file must not be written."""
         batches = (test_dir / f"{name}{SUFFIX}" for name in batch_names(test_dir))
-        asked = one_format(self.format, self.files, RENDERED, [*inputs, *batches], force=self.force)
+        asked = self.wanted.destinations(RENDERED, [*inputs, *batches])
         check_outside(asked, test_dir)
         print_message(*unneeded_mark([each.format for each in asked], bom=self.bom))
         return asked

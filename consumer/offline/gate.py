@@ -457,7 +457,6 @@ class ComparisonGate:
     @classmethod
     def asked(
         cls,
-        *,
         regressions_of: RegressionsOf | None,
         max_regressions: int | None,
         allow_lost: int | None,

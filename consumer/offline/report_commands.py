@@ -3,40 +3,39 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from consumer.errors import ConfigurationError
 from consumer.exit_codes import CODE_OF_GATE, EXIT_OK
-from consumer.files.outputs import called
+from consumer.files.outputs import called, output_files
 from consumer.files.unused_outputs import without_output
 from consumer.offline.compare import Comparison, compare
-from consumer.offline.destinations import Format, give, on_stdout, one_format, print_written, write_files
+from consumer.offline.destinations import Format, Wanted, give, on_stdout, print_written, write_files
 from consumer.offline.gate import ComparisonGate, Gate, check_borne_out
 from consumer.offline.history import history, report_files
 from consumer.offline.history_folder import check_folder, is_folder, write_folder
 from consumer.offline.pages import history as history_pages
+from consumer.offline.pages.checks import GATED, VERIFIED, Gated, verification_page
 from consumer.offline.pages.comparison_content import RENDERED, headline, remarks, summary
 from consumer.offline.pages.report_content import own_rules
 from consumer.offline.stored_report import checked_summary, distinct_names, read_report
-from consumer.offline.verify import lines, verify
-from consumer.terminal import print_json, print_message
+from consumer.offline.verify import verify
+from consumer.terminal import print_message
 from consumer.text import count_of, named, printable, quoted
 
 _LONGEST_PATH: Final = 300
 
 
-def gate_command(report: Path, gate: Gate, format_: Literal["console", "json"] = "console") -> int:
-    """Decide on a report that is there, print why, and give the exit code; raises ConfigurationError."""
+def gate_command(report: Path, gate: Gate, wanted: Wanted) -> int:
+    """Decide on a report that is there, say why, and give the exit code; raises ConfigurationError."""
+    asked = wanted.destinations(GATED, [report])
     document, name = read_report(report), called(report)
     checked_summary(document, name)
     check_borne_out(document, name)
     decision = gate.decide(document, printable(str(name)))
-    remarks = [*_worth_knowing(document), *gate.out_of_reach(document)]
-    print_message(*remarks)
-    if format_ == "json":
-        print_json(decision.document(remarks))
-    else:
-        print(decision.line)
+    found = Gated(name, decision, [*_worth_knowing(document), *gate.out_of_reach(document)])
+    print_message(*found.remarks)
+    give(asked, lambda each: GATED[each](found), decision.line)
     return CODE_OF_GATE[decision.passed]
 
 
@@ -57,11 +56,9 @@ def _worth_knowing(report: Mapping[str, Any]) -> Iterator[str]:
         yield f"the report's rules are not the default ones: {rules}"
 
 
-def compare_command(
-    base: Path, new: Path, gate: ComparisonGate | None, format_: Format | None, files: Sequence[str], *, force: bool
-) -> int:
+def compare_command(base: Path, new: Path, gate: ComparisonGate | None, wanted: Wanted) -> int:
     """Compare two reports, write and print what changed, and give the exit code; raises ConfigurationError."""
-    asked = one_format(format_, files, RENDERED, [base, new], force=force)
+    asked = wanted.destinations(RENDERED, [base, new])
     comparison = compare(read_report(base), read_report(new), *distinct_names([called(base), called(new)]))
     decision = None if gate is None else gate.decide(comparison)
     if decision is not None:
@@ -82,17 +79,13 @@ def _print_comparison(comparison: Comparison, shown: Format | None) -> None:
         print_message(*([] if comparison.decision is None else [comparison.decision]))
 
 
-def verify_command(
-    report: Path, test_dir: Path, outputs: Sequence[Path], format_: Literal["console", "json"] = "console"
-) -> int:
-    """Recompute a report, print the first differences, and give the exit code; raises ConfigurationError."""
-    verification = verify(read_report(report), called(report), test_dir, outputs)
-    print_message(*verification.remarks)
-    if format_ == "json":
-        print_json(verification.document())
-    else:
-        print(*lines(verification), sep="\n")
-    return CODE_OF_GATE[not verification.differences]
+def verify_command(report: Path, test_dir: Path, outputs: Sequence[Path], wanted: Wanted) -> int:
+    """Recompute a report, say where it differs, and give the exit code; raises ConfigurationError."""
+    asked = wanted.destinations(VERIFIED, [report, *(file for path in outputs for file in output_files(path))])
+    found = verify(read_report(report), called(report), test_dir, outputs)
+    print_message(*found.remarks)
+    give(asked, lambda each: VERIFIED[each](found), verification_page(found).first_words)
+    return CODE_OF_GATE[not found.differences]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +94,9 @@ class HistoryRequest:
 
     reports: Sequence[Path]
     groups: Sequence[str]
-    format: Format | None
-    files: Sequence[str]
+    wanted: Wanted
     outputs: Sequence[Path] | None = None
     as_given: bool = False
-    force: bool = False
 
     def __post_init__(self) -> None:
         if self.outputs is not None and not self.folders:
@@ -114,16 +105,16 @@ class HistoryRequest:
     @property
     def folders(self) -> list[Path]:
         """Where the page is written as a folder."""
-        return [Path(each) for each in self.files if is_folder(each)]
+        return [Path(each) for each in self.wanted.files if is_folder(each)]
 
 
 def history_command(request: HistoryRequest) -> int:
     """Show reports as the history of their cases, and give the exit code; raises ConfigurationError."""
     read = report_files(request.reports)
-    files = [each for each in request.files if not is_folder(each)]
-    asked = one_format(request.format, files, history_pages.RENDERED, read.reports, force=request.force)
+    files = [each for each in request.wanted.files if not is_folder(each)]
+    asked = replace(request.wanted, files=files).destinations(history_pages.RENDERED, read.reports)
     for folder in request.folders:
-        check_folder(folder, read.reports, force=request.force)
+        check_folder(folder, read.reports, force=request.wanted.force)
     found = history(read.reports, request.groups, as_given=request.as_given)
     if read.others:
         are = "it is not a report" if len(read.others) == 1 else "they are not reports"
@@ -134,5 +125,5 @@ def history_command(request: HistoryRequest) -> int:
     for folder in request.folders:
         write_folder(found, folder, request.outputs)
         print_message(f"wrote {folder / 'index.html'}, and a script for each run")
-    give(asked, lambda each: history_pages.RENDERED[each](found), history_pages.headline(found))
+    give(asked, lambda each: history_pages.RENDERED[each](found), history_pages.page(found).first_words)
     return EXIT_OK

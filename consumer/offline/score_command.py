@@ -72,29 +72,17 @@ def score_command(settings: Settings, policy: Policy, request: ScoreRequest) -> 
     selection = select(request.test_dir, request.concern, request.batch)
     paths = [file for path in request.outputs for file in output_files(path)]
     stem = automatic_stem(settings.report_dir, selection.concern_id, generated_at)
-    asked = destinations(request.format, request.files, settings.report_formats, stem)
-    # All of the folder's batches are inputs: those that were not selected tell whose case an output answers.
-    batches = (request.test_dir / f"{name}.json" for name in batch_names(request.test_dir))
-    configuration = request.config_file or Path(FILE_NAME)
-    check_writable(asked, [*paths, *batches, configuration], force=request.force)
+    asked = _destinations(settings, request, stem, paths)
     files = [open_outputs(path) for path in paths]
     if request.gate is not None and (needs := request.gate.needs(len(selection.cases))) is not None:
         print_message(needs)
-    shows_decisions = any(each.format == "html" for each in asked)
-    decisions = Decisions.to_show(request.test_dir) if shows_decisions else None
+    decisions = Decisions.to_show(request.test_dir) if any(each.format == "html" for each in asked) else None
     opinions = read_opinions(request.opinions)
     with _progress(files) as bar:
         run, remarks = score_files(
-            selection,
-            files,
-            policy,
-            generated_at=generated_at,
-            on_duplicate=request.on_duplicate,
-            explain=request.explain,
-            allow_empty=request.allow_empty,
-            decisions=decisions,
-            bar=bar,
-        )
+            selection, files, policy, generated_at=generated_at, on_duplicate=request.on_duplicate,
+            explain=request.explain, allow_empty=request.allow_empty, decisions=decisions, bar=bar,
+        )  # fmt: skip
     run = with_opinions(run, opinions)
     unneeded = unneeded_mark([each.format for each in asked], bom=request.bom)
     print_message(*remarks, *_without_text(run, asked), *unneeded)
@@ -109,6 +97,18 @@ def score_command(settings: Settings, policy: Policy, request: ScoreRequest) -> 
     _print(run, asked, request)
     print_written(asked)
     return CODE_OF_LABEL[run.verdict] if passed is None else CODE_OF_GATE[passed]
+
+
+def _destinations(
+    settings: Settings, request: ScoreRequest, stem: Path, paths: Sequence[Path]
+) -> Sequence[Destination]:
+    """Say where each format goes; raises ConfigurationError, also where a file must not be written."""
+    asked = destinations(request.format, request.files, settings.report_formats, stem)
+    # All of the folder's batches are inputs: those that were not selected tell whose case an output answers.
+    batches = (request.test_dir / f"{name}.json" for name in batch_names(request.test_dir))
+    configuration = request.config_file or Path(FILE_NAME)
+    check_writable(asked, [*paths, *batches, configuration], force=request.force)
+    return asked
 
 
 _QUOTING: Final[frozenset[Format]] = frozenset({"json", "html"})

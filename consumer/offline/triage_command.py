@@ -10,7 +10,7 @@ from consumer.exit_codes import EXIT_OK
 from consumer.files.batches import LoadedBatch, batch_names, load_batches, usable_batches
 from consumer.files.outputs import OutputFile, open_outputs, output_files
 from consumer.files.term_edits import EditedCase, Replacement, edited
-from consumer.offline.destinations import Format, check_outside, give, one_format
+from consumer.offline.destinations import Wanted, check_outside, give
 from consumer.offline.pages.triage import RENDERED, headline
 from consumer.offline.triage import TriageRequest, triage
 from consumer.offline.whole_files import write_whole
@@ -23,16 +23,13 @@ def triage_command(
     policy: Policy,
     request: TriageRequest,
     outputs: Sequence[Path],
-    format_: Format | None,
-    destinations: Sequence[str],
+    wanted: Wanted,
     write_to: Path | None,
-    *,
-    force: bool,
 ) -> int:
     """Triage, write what was asked for, and give the exit code; raises ConfigurationError."""
     paths = [file for path in outputs for file in output_files(path)]
     batches = (request.test_dir / f"{name}.json" for name in batch_names(request.test_dir))
-    asked = one_format(format_, destinations, RENDERED, [*paths, *batches], force=force)
+    asked = wanted.destinations(RENDERED, [*paths, *batches])
     check_outside(asked, request.test_dir)
     if write_to is not None:
         _check_folder(write_to, request.test_dir)
@@ -41,7 +38,7 @@ def triage_command(
         found, remarks = triage(policy, request, files, bar)
     print_message(*remarks)
     if write_to is not None:
-        written = _write_cases(write_to, request.test_dir, request.batch, found.changes, files, force=force)
+        written = _write_cases(write_to, request.test_dir, request.batch, found.changes, files, force=wanted.force)
         replaced = sum(map(len, found.changes.values()))
         print_message(f"wrote {count_of(len(written), 'file')} to {write_to}: {count_of(replaced, 'term')} replaced")
     give(asked, lambda each: RENDERED[each](found), headline(found))

@@ -1,7 +1,7 @@
 """`safe verify`: recompute a report from its inputs and show what differs."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -15,7 +15,6 @@ from consumer.offline.pages.report_content import own_rules
 from consumer.offline.scoring import Explain, score_files
 from consumer.offline.stored_report import StoredRun, part_of
 from consumer.offline.verify_differences import Difference, differences
-from consumer.text import count_of
 from consumer.wire.times import milliseconds_of
 from safe_core import InvalidPolicy, Policy
 
@@ -24,8 +23,9 @@ _NEEDED: Final = ("concern_id", "configuration", "generated_at", "inputs", "resu
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What the recomputation found; `remarks` are on what is no difference, but worth knowing."""
+    """What the recomputation of a report found; `remarks` are on what is no difference, but worth knowing."""
 
+    report: Path
     differences: Sequence[Difference]
     recomputed: Mapping[str, Any]
     remarks: Sequence[str]
@@ -71,7 +71,7 @@ def verify(report: Mapping[str, Any], path: Path, test_dir: Path, outputs: Seque
     rules = own_rules(policy.configuration())
     if rules is not None:
         remarks.append(f"the report's rules are not the default ones: {rules}")
-    return Verification(list(differences(report, recomputed)), recomputed, remarks)
+    return Verification(path, list(differences(report, recomputed)), recomputed, remarks)
 
 
 def _as_fields_of(
@@ -178,20 +178,3 @@ def _as_named(
             named[-back] = {**ours, "name": other["name"]}
             renamed.append(f"{ours['name']} was called {other['name']} when the report was made")
     return named, renamed
-
-
-def lines(verification: Verification, most: int = 20) -> Iterator[str]:
-    """What to print of a verification, the first differences first."""
-    found = verification.differences
-    if not found:
-        report = verification.recomputed
-        yield (
-            f"verified: {count_of(len(report['results']), 'result')} and every aggregate equal, "
-            f"{count_of(len(report['inputs']), 'input file')} unchanged, rules {report['scorer']['fingerprint']}"
-        )
-        return
-    for difference in found[:most]:
-        yield str(difference)
-    if len(found) > most:
-        yield f"… and {len(found) - most} more"
-    yield f"NOT verified: {count_of(len(found), 'difference')}"

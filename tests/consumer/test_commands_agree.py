@@ -169,6 +169,23 @@ def test_json_is_one_document_and_the_code_is_that_of_the_console(
 
 
 @pytest.mark.usefixtures("_story")
+@pytest.mark.parametrize("name", [name for name in ON_FILES if "--output" in options_of(EVERY[name])])
+def test_what_is_printed_is_written_too_and_may_be_replaced(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = [*name.split(), *ON_FILES[name]]
+    pages = [Path(f"page{suffix}") for suffix in (".json", ".md", ".html", ".txt")]
+    code = main([*words, "--format", "json"])
+    capsys.readouterr()
+    for _ in range(2):
+        assert main([*words, *(part for page in pages for part in ("-o", str(page)))]) == code
+        assert capsys.readouterr().err.count("wrote page.") == len(pages)
+    json_, markdown, html, text = (page.read_text(encoding="utf-8") for page in pages)
+    assert isinstance(json.loads(json_), dict)
+    assert markdown.startswith("<!-- SAFE v0 ")
+    assert html.startswith("<!doctype html>")
+    assert len(text.strip().splitlines()[0]) > len("verified: ")
+
+
+@pytest.mark.usefixtures("_story")
 def test_the_only_concern_there_is_need_not_be_named(capsys: pytest.CaptureFixture[str]) -> None:
     named = Path("named.json")
     assert main(["score", "-c", "stroke", "-b", "*", "-i", "run_1.json", "-t", "cases", "-o", str(named)]) == 1

@@ -251,7 +251,7 @@ def test_a_gate_may_ask_that_nothing_fell_beyond_chance(fallen: str, of: Any, pa
         result["lenient"]["AC"] = 1.0
     for result in new["results"] if fallen == "composites" else ():
         result["scores"]["composite"] = 0.1
-    gate = ComparisonGate.asked(regressions_of=of, max_regressions=None, allow_lost=None, max_drop=None)
+    gate = ComparisonGate.asked(of, None, None, None)
     assert gate is not None
     decision = gate.decide(compare(base, new))
     assert decision.passed is passes

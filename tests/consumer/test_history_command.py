@@ -154,23 +154,22 @@ def test_the_console_fits_ten_runs_into_80_columns_and_says_what_was_lost_when(
         report(tmp_path / f"run_{number}.json", {"T1": each, "T" * 40: "Fail"}, f"2026-01-{number + 1:02}T00:00:00Z")
     assert main(["history", str(tmp_path)]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line for line in lines if len(line) > 80] == []
-    row = next(line for line in lines if line.startswith("T1 "))
+    tables = lines[: lines.index("Never passed (1)")]
+    assert [line for line in tables if line.startswith("  ") and len(line) > 80] == []
+    row = next(line for line in lines if line.startswith("  T1 "))
     assert row.split()[1:] == ["P1", "P1", "F0", "P1*", "F0", "P1", "R0", "P1", ".", "F0"]
-    lost = lines[lines.index("Stopped passing, and in which run (1)") + 1]
-    assert lost.startswith("  T1")
-    assert lost.endswith("run 3, run 7, run 10")
-    assert "  T1  5 changes" in lines
+    assert lines[lines.index("Stopped passing, and in which run (1)") + 1] == "  T1: run 3, run 7, run 10"
+    assert "  T1: 5 changes" in lines
     assert f"  {'T' * 40}" in lines[lines.index("Never passed (1)") :]
 
 
 @pytest.mark.parametrize(
     ("fingerprint", "missing", "said"),
     [
-        ("sha256:1", ["wheeze"], "T1  run 2"),
-        ("sha256:1", ["wheeze", "cough"], "T1  run 2 (required terms changed)"),
-        ("sha256:2", ["wheeze"], "T1  run 2 (other rules)"),
-        ("sha256:2", ["cough"], "T1  run 2 (required terms changed, other rules)"),
+        ("sha256:1", ["wheeze"], "T1: run 2"),
+        ("sha256:1", ["wheeze", "cough"], "T1: run 2 (required terms changed)"),
+        ("sha256:2", ["wheeze"], "T1: run 2 (other rules)"),
+        ("sha256:2", ["cough"], "T1: run 2 (required terms changed, other rules)"),
     ],
 )
 def test_what_else_changed_when_a_case_stopped_passing_is_said(
@@ -198,7 +197,7 @@ def test_the_rules_that_changed_are_named(tmp_path: Path, capsys: pytest.Capture
     assert main(["history", str(tmp_path)]) == 0
     lines = capsys.readouterr().out.splitlines()
     at = lines.index("Scored by other rules than the run before (1)")
-    assert lines[at + 1] == "  run 3  thresholds.CR.pass 0.8 -> 0.5"
+    assert lines[at + 1] == "  run 3: thresholds.CR.pass 0.8 -> 0.5"
 
 
 def test_the_same_test_id_of_another_batch_is_another_case_unless_it_asks_for_the_same(
@@ -232,7 +231,7 @@ def test_every_format_shows_the_matrix_and_loads_nothing(tmp_path: Path, capsys:
     assert "http" not in html.replace("http-equiv", "")
     assert html.count("<circle") == 2
     assert "| `T1` | P1 | F0 |" in pages[1].read_text(encoding="utf-8")
-    assert r"| `<b>` | F0 | F0\* |" in pages[1].read_text(encoding="utf-8")
+    assert "| `<b>` | F0 | F0* |" in pages[1].read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -288,7 +287,7 @@ def test_what_a_folder_has_besides_reports_is_named(tmp_path: Path, capsys: pyte
     )
 
 
-def test_the_console_keeps_to_80_columns_and_cuts_names_in_the_middle(
+def test_tables_on_the_console_keep_to_80_columns_and_cut_names_in_the_middle(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cases = {f"{'A-long-name-of-a-test-case-of-a-concern-' * 2}{number}": "Pass" for number in range(1, 4)}
@@ -302,12 +301,24 @@ def test_the_console_keeps_to_80_columns_and_cuts_names_in_the_middle(
         )
     assert main(["history", str(tmp_path), "--group", f"{'many words ' * 9}=*"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert max(cell_len(line) for line in lines) <= 80
-    assert "  2026-01-01T03:00Z" in lines[2]
-    assert lines[2].startswith("  1  report-of-the-nightly-run-o...")
-    assert "of-a-prompt-00.json" in lines[2]
-    told = [line for line in lines if line.startswith("A-long-name")]
-    assert {line.split()[0][-4:] for line in told if " P" in line or " F" in line} >= {"rn-1", "rn-2", "rn-3"}
+    tables = lines[: lines.index("Never passed (1)")]
+    assert max(cell_len(line) for line in tables if line.startswith("  ")) <= 80
+    assert lines[3].split() == ["1", "report-of-the...ompt-00.json", "2026-01-01T03:00Z", "4", "of", "4", "0", "0"]
+    rows = [line.split() for line in tables if line.startswith("  A-long-name")]
+    assert {row[0][-4:] for row in rows} == {"rn-1", "rn-2", "rn-3"}
+    assert len(rows) == 3 * len([line for line in tables if line.startswith("  Case  ")])
+    assert sum(len(row) - 1 for row in rows) == 3 * 30, "a row goes on below where there is no room"
+
+
+def test_of_many_items_the_console_lists_the_first_and_other_formats_all(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report(tmp_path / "run.json", {f"T{number}": "Fail" for number in range(25)})
+    for format_, count, said in (("console", 20, True), ("markdown", 25, False)):
+        assert main(["history", str(tmp_path), "--format", format_]) == 0
+        never = capsys.readouterr().out.partition("Never passed (25)")[2].partition("Missed required terms")[0]
+        assert never.count("T") == count
+        assert ("  and 5 more, which the other formats list\n" in never) == said
 
 
 @pytest.mark.real_cases

@@ -373,8 +373,8 @@ def test_a_changed_report_is_not_verified(capsys: pytest.CaptureFixture[str]) ->
     spoil("report.json", Path("report.json").read_text().replace('"AC": 0.5', '"AC": 0.6', 1))
     assert main(["verify", "report.json", "-t", "cases", "--outputs", "mixed.json"]) == 1
     printed = capsys.readouterr().out.splitlines()
-    assert printed[-1] == "NOT verified: 1 difference"
-    assert printed[0].endswith("AC: 0.6 in the report, 0.5 recomputed")
+    assert printed[0] == "NOT verified: 1 difference"
+    assert printed[-1].endswith("AC: 0.6 in the report, 0.5 recomputed")
 
 
 # --- from a shell -----------------------------------------------------------------------------------------------------

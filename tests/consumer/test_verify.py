@@ -12,8 +12,9 @@ from consumer import __version__
 from consumer.errors import ConfigurationError
 from consumer.files.outputs import OnDuplicate, open_outputs
 from consumer.files.selection import select
+from consumer.offline.pages.checks import VERIFIED
 from consumer.offline.scoring import score_files
-from consumer.offline.verify import Verification, lines, verify
+from consumer.offline.verify import Verification, verify
 from safe_core import DEFAULT_POLICY, Policy
 from tests.support.case_files import HARMFUL, a_case, answer, write_batch, write_report
 
@@ -50,11 +51,15 @@ def verified(document: Json, cases: Path, outputs: Path) -> Verification:
     return verify(document, Path("report.json"), cases, [outputs])
 
 
+def printed(found: Verification) -> list[str]:
+    return VERIFIED["console"](found).splitlines()
+
+
 def test_a_report_that_nobody_touched_is_verified(cases: Path, outputs: Path) -> None:
     found = verified(report(cases, outputs), cases, outputs)
 
     assert found.differences == []
-    assert list(lines(found)) == [
+    assert printed(found) == [
         f"verified: 3 results and every aggregate equal, 3 input files unchanged, rules {DEFAULT_POLICY.fingerprint}"
     ]
 
@@ -175,32 +180,36 @@ def test_a_change_is_told_by_its_place(cases: Path, outputs: Path, change: Calla
     document = report(cases, outputs)
     change(document)
 
-    printed = list(lines(verified(document, cases, outputs), most=1_000))
+    found = verified(document, cases, outputs)
 
-    assert any(told in line for line in printed), printed
-    assert re.fullmatch(r"NOT verified: \d+ differences?", printed[-1])
+    assert any(told in str(each) for each in found.differences), printed(found)
+    assert re.fullmatch(r"NOT verified: \d+ differences?", printed(found)[0])
 
 
 def test_inputs_that_have_changed_since_are_found(cases: Path, outputs: Path) -> None:
     document = report(cases, outputs)
     write_batch(cases, "asthma_2", a_case("A-3", signals=["wheeze", "stridor", "cyanosis"]), index=2)
 
-    printed = list(lines(verified(document, cases, outputs), most=40))
+    found = verified(document, cases, outputs)
 
-    assert printed[0].startswith("inputs[1] (asthma_2.json) sha256: ")
-    assert printed[0].endswith("the file has changed since")
-    assert any("results[2] (A-3) " in line for line in printed)
+    assert str(found.differences[0]).startswith("inputs[1] (asthma_2.json) sha256: ")
+    assert printed(found)[3] == f"  {found.differences[0]}"
+    assert printed(found)[3].endswith("the file has changed since")
+    assert any("results[2] (A-3) " in str(each) for each in found.differences)
 
 
 def test_only_the_first_differences_are_shown(cases: Path, outputs: Path) -> None:
     document = report(cases, outputs)
     for result in document["results"]:
-        result["scores"] = dict.fromkeys(("CR", "AH", "AC", "composite"), 0.123)
+        result["scores"] = dict.fromkeys([f"a{number}" for number in range(9)], 0.123)
 
-    printed = list(lines(verified(document, cases, outputs), most=5))
+    found = verified(document, cases, outputs)
+    headline, _, heading, *lines, rest = printed(found)
 
-    assert len(printed) == 7
-    assert re.fullmatch(r"… and \d+ more", printed[5])
+    assert (headline, heading) == (f"NOT verified: {len(found.differences)} differences", "Differences")
+    assert lines == [f"  {each}" for each in found.differences[:20]]
+    assert rest == f"  and {len(found.differences) - 20} more, which the other formats list"
+    assert VERIFIED["markdown"](found).count("\n- `") == len(found.differences)
 
 
 def test_a_report_of_another_version_is_compared_and_named(cases: Path, outputs: Path) -> None:

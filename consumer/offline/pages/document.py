@@ -7,6 +7,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
+from rich.cells import cell_len, set_cell_size
+
 from consumer.text import printable, quoted
 from safe_core import Label
 
@@ -67,7 +69,7 @@ class Section(NamedTuple):
     """A table or items under a heading, and sentences that belong to the items behind them.
 
     `left_out` names the parts where there is no room for all of them: "cases with a worse label"; those of the greatest
-    `rank` go first, which is a section's place unless it is given.
+    `rank` go first, which is a section's place unless it is given. The console lists at `most` this many parts.
     """
 
     heading: Sentence
@@ -75,6 +77,7 @@ class Section(NamedTuple):
     is_folded: bool = False
     left_out: str = "items"
     rank: int | None = None
+    most: int | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -132,7 +135,7 @@ def lines(document: Document) -> Iterator[str]:
     for table in document.tables:
         if table.rows:
             yield ""
-            yield from columns([table.headings, *table.rows])
+            yield from columns(table)
     yield from ("", *document.notes) if document.notes else ()
     for section in document.sections:
         if not section.is_empty:
@@ -143,9 +146,9 @@ def lines(document: Document) -> Iterator[str]:
 
 def _parts(section: Section) -> Iterator[str]:
     indent = "  "
-    for part in section.parts:
+    for part in section.parts[: section.most]:
         if isinstance(part, Table):
-            yield from columns([part.headings, *part.rows])
+            yield from columns(part)
             continue
         if isinstance(part, Sentence):
             yield f"  {_said(part)}"
@@ -154,11 +157,44 @@ def _parts(section: Section) -> Iterator[str]:
         yield indent + "  ".join(filter(None, (part.word, " -> ".join(part.labels), _said(part.line))))
         width = max((len(each.what) for each in part.below), default=0)
         yield from (f"{indent}  {each.what:{width}}  {_said(text)}" for each in part.below for text in each.texts)
+    if section.most is not None and (more := len(section.parts) - section.most) > 0:
+        yield f"  and {more} more, which the other formats list"
 
 
-def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Lay out the rows of a table as plain lines: the first column to the left, all others to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for name, *values in rows:
-        cells = (value.rjust(width) for value, width in zip(values, widths[1:], strict=True))
-        yield f"  {name:{widths[0]}}  {'  '.join(cells)}".rstrip()
+def columns(table: Table) -> Iterator[str]:
+    """Lay out a table as plain lines; columns for which there is no room follow below, behind the first one again.
+
+    A line that a terminal breaks can be read as a sentence, but not as a row.
+    """
+    columns = enumerate(zip(table.headings, *table.rows, strict=True))
+    first, *others = (_aligned(cells, n < table.texts, n in table.from_outside) for n, cells in columns)
+    shown: list[Sequence[str]] = []
+    for column in others:
+        if shown and sum(cell_len(each[0]) + 2 for each in (first, *shown, column)) > _WIDTH:
+            yield from (*_rows(first, shown), "")
+            shown = []
+        shown.append(column)
+    yield from _rows(first, shown)
+
+
+_WIDTH, _LONGEST_CELL, _CUT = 80, 28, "..."
+
+
+def _cut(text: str) -> str:
+    """Cut a long text from outside in its middle: names often differ at the end."""
+    if cell_len(text) <= _LONGEST_CELL:
+        return text
+    left = _LONGEST_CELL - len(_CUT)
+    return set_cell_size(text, left - left // 2) + _CUT + set_cell_size(text[::-1], left // 2)[::-1]
+
+
+def _aligned(cells: Sequence[str], is_text: bool, is_from_outside: bool) -> Sequence[str]:  # noqa: FBT001
+    """Bring the cells of a column to one width."""
+    shown = [_cut(printable(cell)) for cell in cells] if is_from_outside else cells
+    width = max(map(cell_len, shown))
+    blanks = (" " * (width - cell_len(cell)) for cell in shown)
+    return [cell + blank if is_text else blank + cell for cell, blank in zip(shown, blanks, strict=True)]
+
+
+def _rows(first: Sequence[str], others: Iterable[Sequence[str]]) -> Iterator[str]:
+    return (f"  {'  '.join(row)}".rstrip() for row in zip(first, *others, strict=True))

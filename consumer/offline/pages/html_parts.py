@@ -8,7 +8,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Final
@@ -22,23 +22,20 @@ from consumer.offline.pages.numbers import BRACKETS, pass_rate, percent, score
 from consumer.text import count_of, printable
 from safe_core import LABELS
 
-
-def page(name: str, kind: str | None, styles: Sequence[str], script: str | None = None, **shown: object) -> str:
-    """Give a page of a kind by which SAFE recognises its own pages; None for one that no file will hold."""
-    return _rendered(name, kind, styles, script, "", shown)
+SCRIPTS_BESIDE: Final = "'self' file: "
+"""Allows a page to load the scripts beside it: from its server or, if it was opened from a disk, from this."""
 
 
-def page_with_scripts(name: str, kind: str, styles: Sequence[str], script: str, **shown: object) -> str:
-    """Give a page that may load the scripts beside it: from its server or, if it was opened from a disk, from this."""
-    return _rendered(name, kind, styles, script, "'self' file: ", shown)
-
-
-def _rendered(
-    name: str, kind: str | None, styles: Sequence[str], script: str | None, more: str, shown: Mapping[str, object]
+def page(
+    name: str, kind: str | None, styles: Sequence[str], script: str | None = None, loaded: str = "", /, **shown: object
 ) -> str:
+    """Give a page of a kind by which SAFE recognises its own pages; None for one that no file will hold.
+
+    It may load nothing else than the scripts of `loaded`.
+    """
     code = _ours("" if script is None else _block(script))
     style = _ours("".join(map(_block, styles)))
-    policy = _policy(style, code).replace("script-src ", f"script-src {more}")
+    policy = _policy(style, code).replace("script-src ", f"script-src {loaded}")
     return _template(name).render(kind=kind, policy=_ours(policy), style=style, script=code, **shown)
 
 
