@@ -4,8 +4,8 @@ import asyncio
 import difflib
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, Self
 
@@ -117,7 +117,8 @@ def explain_tests(policy: Policy, request: ExplainRequest, shape: Shape) -> int:
         print_message(_NO_CASE if not every else _NO_SUCH_MISS if is_answered else _NOT_ANSWERED)
     in_words = wordings(every).in_words
     beside = [] if in_words is None else [f"In these cases, {in_words}"]
-    _give(Explained(cases, beside, shape.include_text), asked, shape, are_named=bool(request.test_ids))
+    found = Explained(cases, beside, shape.include_text)
+    _give(found, asked, shape, lambda: _print(found, verbose=shape.verbose, are_named=bool(request.test_ids)))
     return EXIT_OK
 
 
@@ -158,8 +159,8 @@ def _explained(run: ScoredRun) -> Iterator[ExplainedCase]:
     return (ExplainedCase(case, found) for case in run.cases if (found := run.explanation_of(case)))
 
 
-def _give(found: Explained, asked: Sequence[Destination], shape: Shape, *, are_named: bool) -> None:
-    """Write the files, then print what goes to standard output."""
+def _give(found: Explained, asked: Sequence[Destination], shape: Shape, on_console: Callable[[], None]) -> None:
+    """Write the files, then print what goes to standard output; `on_console` prints the console's."""
 
     def text(format_: Format) -> str:
         return marked(RENDERED[format_](found), format_, bom=shape.bom)
@@ -168,15 +169,15 @@ def _give(found: Explained, asked: Sequence[Destination], shape: Shape, *, are_n
         give(asked, text, found.headline)
         return
     write_files(asked, text)
-    print_head(found.head, result_console())
-    _print(found.cases, verbose=shape.verbose, are_named=are_named)
+    on_console()
     print_written(asked)
 
 
-def _print(cases: Sequence[ExplainedCase], *, verbose: bool, are_named: bool) -> None:
+def _print(found: Explained, *, verbose: bool, are_named: bool) -> None:
     """Print each case; those that no model answered have nothing to explain, and share lines unless they were named."""
-    shown = [each for each in cases if each.case.generation == "answered" or are_named]
-    others = [each.case for each in cases if each not in shown]
+    print_head(found.head, result_console())
+    shown = [each for each in found.cases if each.case.generation == "answered" or are_named]
+    others = [each.case for each in found.cases if each not in shown]
     for number, each in enumerate(shown):
         if number:
             print()
@@ -278,7 +279,7 @@ def explain_record(settings: Settings, policy: Policy, source: Coordinates, test
     answered = Answered(event, (event.event_time, 0, 0), found.narratives, narrative)
     case = judged_case(policy, by, found, prepare(found.expectations), answered, event.batch_id)
     explained = Explained([ExplainedCase(case, explanation)], include_text=shape.include_text)
-    _give(explained, asked, replace(shape, verbose=True), are_named=True)
+    _give(explained, asked, shape, lambda: print_explanation(case, explanation, result_console()))
     return EXIT_OK
 
 

@@ -80,7 +80,7 @@ def test_an_explanation_quotes_them_on_the_console_alone(capsys: pytest.CaptureF
     assert "  near   AH  fever\n" in printed
     assert "Any [pyrexia]?" in printed
     explain("--verbose")
-    assert "Forbidden terms in another form" in capsys.readouterr().out
+    assert "near in question 2, characters " in capsys.readouterr().out
     explain("-f", "markdown")
     assert "- **near** AH" in capsys.readouterr().out
     explain("-f", "json")

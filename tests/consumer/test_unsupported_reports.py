@@ -76,7 +76,7 @@ def test_an_explanation_says_what_the_narrative_has_instead(capsys: pytest.Captu
     printed = " ".join(capsys.readouterr().out.split())
     assert "value 10 mg not in the narrative, summary, characters 73 to 77; the narrative has 5 mg" in printed
     explain("--verbose")
-    assert "Values that the narrative does not have" in capsys.readouterr().out
+    assert "  value  10 mg  not in the narrative, summary, characters 73 to 77" in capsys.readouterr().out
     explain("-f", "markdown")
     assert "- **value**" in capsys.readouterr().out
     explain("-f", "json")

@@ -68,9 +68,12 @@ class Layout:
         return lines
 
     def hanging(self, lead: Text, text: Text | str) -> Iterator[Text]:
-        """Give a text behind a lead; what does not fit continues below, indented."""
+        """Give a text behind a lead; what does not fit continues below, indented if the lead leaves room for that."""
+        text = Text(text) if isinstance(text, str) else text
+        if self.width is not None and self.width - lead.cell_len < _LEAST_CELLS:
+            lead, text = Text(), lead + text
         indent = Text(" " * lead.cell_len)
-        for line in self.wrapped(Text(text) if isinstance(text, str) else text, lead.cell_len):
+        for line in self.wrapped(text, lead.cell_len):
             line.rstrip()
             yield lead + line
             lead = indent

@@ -1,8 +1,7 @@
 """Explained cases: what was missed and why, what was used, what was found and where.
 
-On a terminal or in a pipe, what differs is marked beneath: `-` is expected and not there, `+` is there and not
-expected, `^` points at a term. Colour only repeats that. All else lists the terms that were missed or used, and those
-that were found in doubt.
+On a terminal or in a pipe, what differs is in brackets: `[-expected and not there-]`, `{+there and not expected+}`, and
+`[a term]` that is pointed at. All else lists the terms that were missed or used, and those that were found in doubt.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,21 +9,19 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from rich.cells import cell_len
 from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
 from consumer.offline.destinations import Format
 from consumer.offline.explanations import counts_by_answer, counts_by_verdict, misses_documents, with_opinions
-from consumer.offline.pages.console_layout import BOLD, LABEL_STYLES, RED, Layout, Line, section
+from consumer.offline.pages.console_layout import BOLD, LABEL_STYLES, RED, Layout, Line
 from consumer.offline.pages.csv_tables import EXPLAINED, beside_terms, cell, csv_text, evidence_in_words
 from consumer.offline.pages.document import Document, Item, Name, Section, Sentence, Texts
 from consumer.offline.pages.formats import formats
 from consumer.offline.pages.miss_wording import (
     IN_WORDS,
     NOTHING_LIKE_IT,
-    UNSUPPORTED,
     ExplainedTerm,
     answers_in_words,
     explained_terms,
@@ -42,7 +39,7 @@ from consumer.offline.pages.report_content import (
     score_of,
 )
 from consumer.offline.scored_run import CaseLine, Explanation, Remarked
-from consumer.text import count_of, printable, quoted
+from consumer.text import count_of, printable
 from safe_core.diagnosis import doubtful_document
 from safe_core.near_violations import near_document
 from safe_core.unsupported import unsupported_document
@@ -51,19 +48,18 @@ _LONGEST_FAILURE: Final = 500
 
 
 class _Look(NamedTuple):
-    """How a mark is shown: its style, the sign beneath, and the brackets around it where there is no room beneath."""
+    """How a mark is shown: its style, and the brackets around it, so that colour only repeats it."""
 
     style: Style | str = ""
-    sign: str = ""
     before: str = ""
     after: str = ""
 
 
 _LOOKS: Final[Mapping[Mark, _Look]] = {
     "": _Look(),
-    "lacking": _Look(Style(color="red", bold=True), "-", "[-", "-]"),
-    "further": _Look(Style(color="green", bold=True), "+", "{+", "+}"),
-    "pointed": _Look(Style(bold=True), "^", "[", "]"),
+    "lacking": _Look(Style(color="red", bold=True), "[-", "-]"),
+    "further": _Look(Style(color="green", bold=True), "{+", "+}"),
+    "pointed": _Look(Style(bold=True), "[", "]"),
 }
 
 
@@ -75,19 +71,42 @@ def print_head(sentences: Sequence[str], console: Console) -> None:
 
 
 def print_explanation(case: CaseLine, explanation: Explanation, console: Console, *, verbose: bool = True) -> None:
-    """Print one case, text of its output included: in a few lines, or with `verbose` all that is known.
+    """Print one case, text of its output included: what is remarkable of it, or with `verbose` all that is known.
 
     A closed pipe raises BrokenPipeError if the console is a PipedConsole.
     """
     layout = Layout.of(console)
-    layout.print((_explanation if verbose else _in_short)(case, explanation, layout))
+    layout.print(_case(case, explanation, layout, verbose=verbose))
 
 
-# --- in a few lines ---------------------------------------------------------------------------------------------------
+# --- a case -----------------------------------------------------------------------------------------------------------
 
 
-def _in_short(case: CaseLine, explanation: Explanation, layout: Layout) -> Iterator[Line]:
-    yield from _warning(case, layout)
+def _case(case: CaseLine, explanation: Explanation, layout: Layout, *, verbose: bool) -> Iterator[Line]:
+    yield from _heading(case, layout)
+    if verbose:
+        yield from layout.hanging(_INDENT, printable("; ".join(_numbers(case))))
+    if explanation.decisions.verdict is not None:
+        yield from layout.hanging(_INDENT, printable(f"judged {explanation.decisions.verdict.in_words()}"))
+    yield from _failure(case, explanation, layout)
+    if case.generation != "answered" and not verbose:
+        return
+    for group in explained_terms(explanation, case.remarked, shows_text=True):
+        for each in group.terms:
+            if verbose or each.is_remarkable:
+                yield from _term(each, layout, verbose=verbose)
+    for value in case.unsupported:
+        lead = Text.assemble("  ", ("value  ", BOLD), printable(value.text), "  ")
+        yield from layout.hanging(lead, printable(value_in_words(value, explanation)))
+
+
+_INDENT: Final = Text("  ")
+
+
+def _heading(case: CaseLine, layout: Layout) -> Iterator[Line]:
+    if case.input_matches is False:
+        warning = f"This output was {MISMATCH} than that of its test case: what follows says nothing about the prompt."
+        yield from layout.wrapped(Text(warning, RED))
     scores = "  ".join(
         f"{each.criterion} {score_of(each)}{f' below {each.missed}' if each.missed else ''}" for each in case.judged
     )
@@ -95,42 +114,47 @@ def _in_short(case: CaseLine, explanation: Explanation, layout: Layout) -> Itera
     about = f" ({nothing})" if nothing else ""
     label = (case.label.upper(), LABEL_STYLES[case.label])
     yield from layout.hanging(Text.assemble((printable(case.test_id), BOLD), "  ", label, f"{about}  "), scores)
-    yield from _judged_by_people(explanation, layout)
-    if case.generation != "answered":
-        yield from _failure(case, explanation, layout)
-        return
-    for group in explained_terms(explanation, case.remarked, shows_text=True):
-        for each in group.terms:
-            if each.is_remarkable:
-                yield from _term_in_short(each, layout)
-    yield from _unsupported(case, explanation, layout)
 
 
-def _term_in_short(term: ExplainedTerm, layout: Layout) -> Iterator[Line]:
+def _numbers(case: CaseLine) -> Iterator[str]:
+    """Give what the scores are made of."""
+    yield f"batch {case.batch_id}" + ("" if case.archetype is None else f", archetype {case.archetype}")
+    for judged in case.judged:
+        beside = lenient_of(case, judged.criterion)
+        yield f"{judged.criterion} {counted(case, judged.criterion)}" + (f" ({beside})" if beside else "")
+    yield f"composite {score(case.row.scores.composite)}"
+
+
+def _failure(case: CaseLine, explanation: Explanation, layout: Layout) -> Iterator[Line]:
+    """Say what the engine says of a call that failed: it may quote the model, as only this page and review may."""
+    if case.generation == "failed":
+        said = explanation.output.error_message.strip()[:_LONGEST_FAILURE]
+        why = f": {printable(said)}" if said else ""
+        yield from layout.hanging(_INDENT, f"The call of the model failed, so there is nothing to explain{why}")
+
+
+# --- its terms --------------------------------------------------------------------------------------------------------
+
+
+def _term(term: ExplainedTerm, layout: Layout, *, verbose: bool) -> Iterator[Line]:
     lead = Text.assemble("  ", (f"{_word_for(term):6} ", BOLD), f"{term.criterion}  ")
-    indent = Text(" " * lead.cell_len)
     yield from layout.hanging(lead, signed(term.expected, layout) if term.expected else printable(term.text))
+    indent = Text(" " * lead.cell_len)
+    for line in _about(term, layout, verbose=verbose):
+        yield from layout.hanging(indent, line)
+
+
+def _about(term: ExplainedTerm, layout: Layout, *, verbose: bool) -> Iterator[Text | str]:
     if term.place:
-        where = term.place.partition(",")[0]
-        yield from layout.hanging(
-            indent, Text.assemble(f"{term.how} in {where}: " if where else "", signed(term.found, layout))
-        )
+        where = f"{term.how} in {term.place if verbose else term.place.partition(',')[0]}"
+        yield Text.assemble(f"{where}: ", signed(term.found, layout)) if term.found else where
     if term.narrative and term.narrative != [MarkedText(NOTHING_LIKE_IT)]:
-        yield from layout.hanging(indent, Text.assemble("the narrative says: ", signed(term.narrative, layout)))
+        yield Text.assemble("the narrative says: ", signed(term.narrative, layout))
     if term.advice:
-        answers = f" ({term.answers})" if term.answers else ""
-        yield from layout.hanging(indent, printable(term.advice + answers))
-    if term.decided:
-        yield from layout.hanging(indent, printable(f"decided: {term.decided}"))
-    if term.opinion:
-        yield from layout.hanging(indent, printable(f"opinion: {term.opinion}"))
-
-
-def _unsupported(case: CaseLine, explanation: Explanation, layout: Layout) -> Iterator[Line]:
-    """Give the values of an output that its narrative does not have."""
-    for value in case.unsupported:
-        lead = Text.assemble("  ", ("value  ", BOLD), printable(value.text), "  ")
-        yield from layout.hanging(lead, printable(value_in_words(value, explanation)))
+        yield printable(term.advice + (f" ({term.answers})" if term.answers else ""))
+    if verbose and term.verdict:
+        yield "; ".join(filter(None, (term.kind, term.row and f"row {term.row}")))
+    yield from (printable(f"{who}: {said}") for who, said in term.opinions if said)
 
 
 def _word_for(term: ExplainedTerm) -> str:
@@ -143,121 +167,10 @@ def signed(texts: Sequence[MarkedText], layout: Layout) -> Text:
     """Give a text with what differs in brackets, so that colour only repeats it."""
     parts = []
     for each in texts:
-        words, style = _styled(each, layout)
         look = _LOOKS[each.mark]
-        parts.append((f"{look.before}{words}{look.after}", style))
+        words = layout.ellipsis if each == ELLIPSIS else printable(each.text)
+        parts.append((f"{look.before}{words}{look.after}", look.style))
     return Text.assemble(*parts)
-
-
-# --- all that is known ------------------------------------------------------------------------------------------------
-
-
-def _warning(case: CaseLine, layout: Layout) -> Iterator[Line]:
-    if case.input_matches is False:
-        warning = f"This output was {MISMATCH} than that of its test case: what follows says nothing about the prompt."
-        yield from layout.wrapped(Text(warning, RED))
-
-
-def _failure(case: CaseLine, explanation: Explanation, layout: Layout) -> Iterator[Line]:
-    """Say what the engine says of a call that failed: it may quote the model, as only this page and review may."""
-    if case.generation == "failed":
-        said = explanation.output.error_message.strip()[:_LONGEST_FAILURE]
-        why = f": {printable(said)}" if said else ""
-        yield from layout.hanging(Text("  "), f"The call of the model failed, so there is nothing to explain{why}")
-
-
-def _explanation(case: CaseLine, explanation: Explanation, layout: Layout) -> Iterator[Line]:
-    yield from _heading(case, layout)
-    yield from _judged_by_people(explanation, layout)
-    yield from _failure(case, explanation, layout)
-    for group in explained_terms(explanation, case.remarked, shows_text=True):
-        yield from section(layout.wrapped(Text(group.heading, BOLD)), _terms(group.terms, layout))
-    if case.unsupported:
-        yield from section(layout.wrapped(Text(UNSUPPORTED, BOLD)), _unsupported(case, explanation, layout))
-
-
-def _heading(case: CaseLine, layout: Layout) -> Iterator[Line]:
-    title = Text.assemble((printable(case.test_id), BOLD), "  ", (case.label.upper(), LABEL_STYLES[case.label]))
-    yield from _warning(case, layout)
-    if nothing := about_output(case):
-        title.append(f"  ({nothing})")
-    yield from layout.wrapped(title)
-    archetype = "" if case.archetype is None else f", archetype {printable(case.archetype)}"
-    yield from layout.hanging(Text("  "), f"batch {printable(case.batch_id)}{archetype}")
-    yield Text()
-    for judged in case.judged:
-        line = Text(f"{judged.criterion} {score_of(judged)}  {counted(case, judged.criterion)}")
-        if judged.missed:
-            line = Text.assemble(line, ", ", (f"below {judged.missed}", LABEL_STYLES[judged.label]))
-        if beside := lenient_of(case, judged.criterion):
-            line.append(f" ({beside})")
-        yield from layout.hanging(Text("  "), line)
-    yield Text(f"  composite {score(case.row.scores.composite)}")
-
-
-def _judged_by_people(explanation: Explanation, layout: Layout) -> Iterator[Line]:
-    if explanation.decisions.verdict is not None:
-        yield from layout.hanging(Text("  "), printable(f"judged {explanation.decisions.verdict.in_words()}"))
-
-
-# --- its terms --------------------------------------------------------------------------------------------------------
-
-
-def _terms(terms: Sequence[ExplainedTerm], layout: Layout) -> Iterator[Line]:
-    for number, each in enumerate(terms):
-        if number and each.kind:
-            yield Text()
-        yield from _term(each, layout)
-
-
-def _term(term: ExplainedTerm, layout: Layout) -> Iterator[Line]:
-    title = Text(term.kind, BOLD) if term.kind else Text(quoted(term.text))
-    yield from layout.hanging(Text(f"  {term.criterion}  "), title)
-    yield from _passage("expected", term.expected, layout)
-    yield from _passage(term.how, term.found, layout)
-    yield from _passage("narrative", term.narrative, layout)
-    for name, text in (
-        ("where", term.place),
-        ("answers", term.answers),
-        ("row", term.row),
-        ("advice", term.advice),
-        ("decided", term.decided),
-        ("opinion", term.opinion),
-    ):
-        if text:
-            yield from layout.hanging(_lead(name), printable(text))
-
-
-def _lead(name: str) -> Text:
-    return Text.assemble((f"    {name:11}", Style(dim=True)))
-
-
-# --- texts with signs -------------------------------------------------------------------------------------------------
-
-
-def _passage(name: str, texts: Sequence[MarkedText], layout: Layout) -> Iterator[Line]:
-    """Give a text behind its name, and signs below what is marked in it."""
-    if not texts:
-        return
-    whole = Text.assemble(*(_styled(text, layout) for text in texts))
-    lead = _lead(name)
-    indent = Text(" " * lead.cell_len)
-    for line in layout.wrapped(whole, lead.cell_len):
-        yield lead + line
-        lead = indent
-        for look in _LOOKS.values():
-            if look.sign and (signs := _signs(line, look)):
-                yield indent + Text(signs, look.style)
-
-
-def _styled(marked: MarkedText, layout: Layout) -> tuple[str, Style | str]:
-    return layout.ellipsis if marked == ELLIPSIS else printable(marked.text), _LOOKS[marked.mark].style
-
-
-def _signs(line: Text, look: _Look) -> str:
-    """Give the line of signs to print below a line; empty if nothing in it has this style."""
-    marked = {at for span in line.spans if span.style == look.style for at in range(span.start, span.end)}
-    return "".join((look.sign if at in marked else " ") * cell_len(char) for at, char in enumerate(line.plain)).rstrip()
 
 
 # --- JSON, CSV and pages ----------------------------------------------------------------------------------------------
@@ -414,9 +327,7 @@ def _section(each: ExplainedCase, *, include_text: bool) -> Section:
 
 def _item(term: ExplainedTerm) -> Item:
     about = f" ({'; '.join(filter(None, (term.kind, term.answers)))})" if term.verdict else ""
-    below = [
-        Texts.of(what, [Name(text)]) for what, text in (("decided", term.decided), ("opinion", term.opinion)) if text
-    ]
+    below = [Texts.of(who, [Name(said)]) for who, said in term.opinions if said]
     # what is said of a miss may quote texts
     said, more = (term.advice, "") if term.verdict else (term.place, f". {term.advice}".rstrip())
     line = Sentence(f"{term.criterion} {{}}{about}: {{}}{more}", (term.text, Name(said)))

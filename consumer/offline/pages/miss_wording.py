@@ -210,6 +210,11 @@ class ExplainedTerm:
     opinion: str = ""
 
     @property
+    def opinions(self) -> Sequence[tuple[str, str]]:
+        """What people decided about it, and what a model thinks of it."""
+        return ("decided", self.decided), ("opinion", self.opinion)
+
+    @property
     def is_remarkable(self) -> bool:
         """Whether there is something to do about it: it was missed, used, or found in doubt."""
         return self.verdict not in {None, "accepted"} or self.is_doubtful or self.how in {"used", "near"}
