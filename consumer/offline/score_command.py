@@ -28,8 +28,8 @@ from consumer.offline.pages.console import print_scorecard, scorecard_text
 from consumer.offline.pages.csv_tables import marked, render_csv, render_terms, unneeded_mark
 from consumer.offline.pages.html import render_html
 from consumer.offline.pages.junit import render_junit
-from consumer.offline.pages.markdown import render_markdown
 from consumer.offline.pages.report_content import why
+from consumer.offline.pages.report_page import render_markdown
 from consumer.offline.scored_run import ScoredRun
 from consumer.offline.scoring import Explain, moment, score_files
 from consumer.settings import Settings, surroundings

@@ -17,7 +17,7 @@ from consumer.offline.pages.console import scorecard_text
 from consumer.offline.pages.csv_tables import render_csv
 from consumer.offline.pages.html import render_html
 from consumer.offline.pages.junit import render_junit
-from consumer.offline.pages.markdown import render_markdown
+from consumer.offline.pages.report_page import render_markdown
 from consumer.offline.whole_files import write_whole
 from tests.support.scored_runs import SMALL, scored_run
 

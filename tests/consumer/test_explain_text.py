@@ -17,9 +17,9 @@ from rich.console import Console
 from consumer.offline.pages import miss_wording
 from consumer.offline.pages.console import scorecard_text
 from consumer.offline.pages.explanation import print_explanation
-from consumer.offline.pages.markdown import render_markdown
 from consumer.offline.pages.miss_wording import KIND_LABELS, misses_in_words, reason
 from consumer.offline.pages.quotes import differences, place_of
+from consumer.offline.pages.report_page import render_markdown
 from consumer.offline.scored_run import Explanation, ScoredRun
 from consumer.terminal import PipedConsole
 from safe_core import EMPTY_OUTPUT, Expectations, Output

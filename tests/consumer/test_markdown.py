@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from consumer.offline.pages.markdown import render_markdown
 from consumer.offline.pages.markdown_parts import literal, table_row
+from consumer.offline.pages.report_page import render_markdown
 from consumer.offline.scored_run import ScoredRun
 from consumer.text import printable
 from safe_core import EMPTY_OUTPUT, Expectations, Output, Policy

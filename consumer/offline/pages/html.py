@@ -25,6 +25,7 @@ from consumer.offline.pages.miss_wording import (
     with_decisions,
 )
 from consumer.offline.pages.quotes import SideBySide, side_by_side
+from consumer.offline.pages.report_page import figures, how_made, missed, why_missed
 from consumer.offline.scored_run import CaseLine, Explanation, ScoredRun
 from safe_core import UNKNOWN_ARCHETYPE
 from safe_core.diagnosis import NARRATIVE_SAYS, OUTPUT_SAYS, VERDICTS
@@ -45,6 +46,9 @@ def render_html(run: ScoredRun) -> str:
         unsupported_heading=UNSUPPORTED,
         value_in_words=value_in_words,
         cases=map(partial(_case, run), run.worst_first()),
+        why=why_missed(run),
+        figures=[*figures(run), *missed(run)],
+        made=how_made(run),
     )
 
 

@@ -1,6 +1,6 @@
 """The report as a document, and as a Markdown page in GitHub's flavour: the verdict first, then the evidence."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from consumer.offline.pages import report_content as content
@@ -40,7 +40,7 @@ def page(run: ScoredRun) -> Document:
         facts=[Sentence(f"Ceiling: {ceiling}.")] if ceiling else [],
         tables=[content.totals(report)],
         notes=[BRACKETS],
-        sections=[*_sections(run)],
+        sections=[*figures(run), *_cases(run), why_missed(run), *missed(run), *how_made(run)],
     )
 
 
@@ -50,31 +50,50 @@ _LISTED: Final[tuple[tuple[str, Label, str], ...]] = (
 )
 
 
-def _sections(run: ScoredRun) -> Iterator[Section]:
-    """Give the sections in the order of the page; the cases are the first to go where there is no room."""
-    report, lenient = run.report, content.lenient(run.report)
-    yield Section(Sentence("Criteria"), [content.criteria(report)], left_out="tables of criteria", rank=0)
-    if lenient.rows:
-        parts = (lenient, Sentence(content.LENIENT))
-        yield Section(Sentence(lenient.caption), parts, left_out="lines on other words", rank=1)
-    yield Section(Sentence("By archetype"), [content.archetypes(report)], left_out="archetypes", rank=5)
+def _cases(run: ScoredRun) -> Iterator[Section]:
+    """Give the cases, which are the first to go where there is no room."""
     for rank, (heading, label, left_out_) in enumerate(_LISTED, 7):
         cases = [_item(run, case) for case in run.labelled(label)]
         yield Section(Sentence(heading), cases, left_out=left_out_, rank=rank)
     passing = [Item(Sentence(f"{{}}{_about(case)}", (Name(case.test_id),))) for case in run.labelled("Pass")]
     folded = Sentence(count_of(len(passing), "passing case"))
     yield Section(folded, passing, is_folded=True, left_out="passing cases", rank=9)
-    missed = content.most_frequent_terms(report)
-    yield Section(Sentence(missed.caption), [missed], left_out="of the terms most often missed", rank=3)
-    remarks = _items((*content.why_missed(run), *content.worth_knowing(run)))
-    yield Section(Sentence("Worth knowing"), remarks, left_out="remarks", rank=2)
-    made = _items(content.how_made(report))
-    yield Section(Sentence("How it was made"), made, left_out="lines on how it was made", rank=4)
-    yield Section(Sentence("Inputs"), [content.inputs(report)], left_out="inputs", rank=6)
 
 
-def _items(sentences: Iterable[Sentence]) -> list[Item]:
-    return [*map(Item, sentences)]
+def figures(run: ScoredRun) -> list[Section]:
+    """Give what all cases come to."""
+    report, lenient = run.report, content.lenient(run.report)
+    told = (lenient, Sentence(content.LENIENT)) if lenient.rows else ()
+    return [
+        Section(Sentence("Criteria"), [content.criteria(report)], left_out="tables of criteria", rank=0),
+        Section(Sentence(lenient.caption), told, left_out="lines on other words", rank=1),
+        Section(Sentence("By archetype"), [content.archetypes(report)], left_out="archetypes", rank=5),
+    ]
+
+
+def missed(run: ScoredRun) -> list[Section]:
+    """Give what was missed most often, and what a reader must know to read the numbers."""
+    kinds, terms = content.kinds_of_misses(run.report), content.most_frequent_terms(run.report)
+    remarks = [*map(Item, content.worth_knowing(run))]
+    return [
+        Section(Sentence(kinds.caption), [kinds], left_out="kinds of misses", rank=4),
+        Section(Sentence(terms.caption), [terms], left_out="of the terms most often missed", rank=3),
+        Section(Sentence("Worth knowing"), remarks, left_out="remarks", rank=2),
+    ]
+
+
+def why_missed(run: ScoredRun) -> Section:
+    """Give why terms were missed, if the run is explained."""
+    return Section(Sentence("Why terms were missed"), [*map(Item, content.why_missed(run))], left_out="reasons", rank=2)
+
+
+def how_made(run: ScoredRun) -> list[Section]:
+    """Give what made the report, and of what."""
+    made = [*map(Item, content.how_made(run.report))]
+    return [
+        Section(Sentence("How it was made"), made, left_out="lines on how it was made", rank=4),
+        Section(Sentence("Inputs"), [content.inputs(run.report)], left_out="inputs", rank=6),
+    ]
 
 
 def _item(run: ScoredRun, case: CaseLine) -> Item:
