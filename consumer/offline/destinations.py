@@ -11,8 +11,10 @@ from consumer.case_sources.folder import SUFFIX
 from consumer.errors import ConfigurationError
 from consumer.files.outputs import is_own_report
 from consumer.offline.pages import csv_tables
+from consumer.offline.pages.console_layout import print_document
+from consumer.offline.pages.document import Document
 from consumer.offline.whole_files import shortened, unwritable, write_whole
-from consumer.terminal import print_message
+from consumer.terminal import print_message, result_console
 from consumer.text import visible
 
 Format = Literal["json", "console", "markdown", "junit", "csv", "terms", "html"]
@@ -254,12 +256,14 @@ def on_stdout(asked: Iterable[Destination]) -> Format | None:
     return next((each.format for each in asked if each.path is None), None)
 
 
-def give(asked: Sequence[Destination], text: Callable[[Format], str], headline: str) -> None:
-    """Write the files, then print what goes to standard output, or else the headline to standard error."""
+def give(asked: Sequence[Destination], text: Callable[[Format], str], page: Document) -> None:
+    """Write the files, then print what goes to standard output, or else the page's first words to standard error."""
     write_files(asked, text)
     print_written(asked)
     shown = on_stdout(asked)
     if shown is None:
-        print_message(headline)
+        print_message(page.first_words)
+    elif shown == "console":
+        print_document(page, result_console())
     else:
         print(text(shown), end="")

@@ -4,8 +4,8 @@ import asyncio
 import difflib
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, Self
 
@@ -37,18 +37,16 @@ from consumer.offline.destinations import (
     check_outside,
     give,
     on_stdout,
-    print_written,
-    write_files,
 )
 from consumer.offline.explanations import NO_EXPECTATIONS
 from consumer.offline.pages.csv_tables import marked, unneeded_mark
-from consumer.offline.pages.explanation import RENDERED, Explained, ExplainedCase, print_explanation, print_head
+from consumer.offline.pages.explanation import RENDERED, Explained, ExplainedCase, page
 from consumer.offline.scored_run import Explanation, ScoredRun
 from consumer.offline.scoring import judged_case, score_files
 from consumer.settings import Settings
 from consumer.telemetry.logs import describe
-from consumer.terminal import message_console, print_message, progress_bar, result_console
-from consumer.text import composed, count_of, named, visible
+from consumer.terminal import message_console, print_message, progress_bar
+from consumer.text import composed, named, visible
 from consumer.wire.input_event import InputEvent, InputRules, decode
 from safe_core import LABELS, MAX_ID_LENGTH, Label, Policy, TestCase, judged_by, kind_of, prepare
 from safe_core.diagnosis import diagnose
@@ -117,8 +115,8 @@ def explain_tests(policy: Policy, request: ExplainRequest, shape: Shape) -> int:
         print_message(_NO_CASE if not every else _NO_SUCH_MISS if is_answered else _NOT_ANSWERED)
     in_words = wordings(every).in_words
     beside = [] if in_words is None else [f"In these cases, {in_words}"]
-    found = Explained(cases, beside, shape.include_text)
-    _give(found, asked, shape, lambda: _print(found, verbose=shape.verbose, are_named=bool(request.test_ids)))
+    are_named = bool(request.test_ids)
+    _give(Explained(cases, beside, shape.include_text, shape.verbose, are_named), asked, shape)
     return EXIT_OK
 
 
@@ -159,34 +157,13 @@ def _explained(run: ScoredRun) -> Iterator[ExplainedCase]:
     return (ExplainedCase(case, found) for case in run.cases if (found := run.explanation_of(case)))
 
 
-def _give(found: Explained, asked: Sequence[Destination], shape: Shape, on_console: Callable[[], None]) -> None:
-    """Write the files, then print what goes to standard output; `on_console` prints the console's."""
+def _give(found: Explained, asked: Sequence[Destination], shape: Shape) -> None:
+    """Write the files, then print what goes to standard output; the console quotes texts even if nobody asks for it."""
 
     def text(format_: Format) -> str:
         return marked(RENDERED[format_](found), format_, bom=shape.bom)
 
-    if on_stdout(asked) != "console":
-        give(asked, text, found.headline)
-        return
-    write_files(asked, text)
-    on_console()
-    print_written(asked)
-
-
-def _print(found: Explained, *, verbose: bool, are_named: bool) -> None:
-    """Print each case; those that no model answered have nothing to explain, and share lines unless they were named."""
-    print_head(found.head, result_console())
-    shown = [each for each in found.cases if each.case.generation == "answered" or are_named]
-    others = [each.case for each in found.cases if each not in shown]
-    for number, each in enumerate(shown):
-        if number:
-            print()
-        print_explanation(each.case, each.explanation, result_console(), verbose=verbose)
-    if others and shown:
-        print()
-    for generation, what in (("failed", "Failed generations"), (None, "No output")):
-        if test_ids := [case.test_id for case in others if case.generation == generation]:
-            print(f"{what}: {count_of(len(test_ids), 'case')}: {named(test_ids, _NAMED, MAX_ID_LENGTH)}")
+    give(asked, text, page(replace(found, include_text=True)))
 
 
 _LABELS_OF: Final[Mapping[Which, Sequence[Label]]] = {
@@ -278,8 +255,8 @@ def explain_record(settings: Settings, policy: Policy, source: Coordinates, test
     by = judged_by(found, event, concern_id=ANY_CONCERN)
     answered = Answered(event, (event.event_time, 0, 0), found.narratives, narrative)
     case = judged_case(policy, by, found, prepare(found.expectations), answered, event.batch_id)
-    explained = Explained([ExplainedCase(case, explanation)], include_text=shape.include_text)
-    _give(explained, asked, shape, lambda: print_explanation(case, explanation, result_console()))
+    cases = [ExplainedCase(case, explanation)]
+    _give(Explained(cases, (), shape.include_text, verbose=True, are_named=True), asked, shape)
     return EXIT_OK
 
 

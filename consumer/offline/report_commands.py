@@ -9,18 +9,19 @@ from consumer.errors import ConfigurationError
 from consumer.exit_codes import CODE_OF_GATE, EXIT_OK
 from consumer.files.outputs import called, output_files
 from consumer.files.unused_outputs import without_output
-from consumer.offline.compare import Comparison, compare
-from consumer.offline.destinations import Format, Wanted, give, on_stdout, print_written, write_files
+from consumer.offline.compare import compare
+from consumer.offline.destinations import Wanted, give, on_stdout, print_written, write_files
 from consumer.offline.gate import ComparisonGate, Gate, check_borne_out
 from consumer.offline.history import history, report_files
 from consumer.offline.history_folder import check_folder, is_folder, write_folder
 from consumer.offline.pages import history as history_pages
-from consumer.offline.pages.checks import GATED, VERIFIED, Gated, verification_page
-from consumer.offline.pages.comparison_content import RENDERED, headline, remarks, summary
+from consumer.offline.pages.checks import GATED, VERIFIED, Gated, gate_page, verification_page
+from consumer.offline.pages.comparison_content import RENDERED, page
+from consumer.offline.pages.console_layout import print_document
 from consumer.offline.pages.report_content import own_rules
 from consumer.offline.stored_report import checked_summary, distinct_names, read_report
 from consumer.offline.verify import verify
-from consumer.terminal import print_message
+from consumer.terminal import print_message, result_console
 from consumer.text import count_of, named, printable, quoted
 
 _LONGEST_PATH: Final = 300
@@ -35,7 +36,7 @@ def gate_command(report: Path, gate: Gate, wanted: Wanted) -> int:
     decision = gate.decide(document, printable(str(name)))
     found = Gated(name, decision, [*_worth_knowing(document), *gate.out_of_reach(document)])
     print_message(*found.remarks)
-    give(asked, lambda each: GATED[each](found), decision.line)
+    give(asked, lambda each: GATED[each](found), replace(gate_page(found), warnings=()))
     return CODE_OF_GATE[decision.passed]
 
 
@@ -63,20 +64,16 @@ def compare_command(base: Path, new: Path, gate: ComparisonGate | None, wanted: 
     decision = None if gate is None else gate.decide(comparison)
     if decision is not None:
         comparison = replace(comparison, decision=decision.line)
+    document, shown = page(comparison), on_stdout(asked)
     write_files(asked, lambda each: RENDERED[each](comparison))
-    _print_comparison(comparison, on_stdout(asked))
+    if shown == "console":
+        print_document(document, result_console())
+    else:  # what a reader of the console would see first
+        print("" if shown is None else RENDERED[shown](comparison), end="")
+        first = [document.first_words, *(each.written(quoted) for each in document.warnings), document.decision]
+        print_message(*filter(None, first))
     print_written(asked)
     return EXIT_OK if decision is None else CODE_OF_GATE[decision.passed]
-
-
-def _print_comparison(comparison: Comparison, shown: Format | None) -> None:
-    """Print what goes to standard output; what a reader of the console would see first goes to standard error."""
-    if shown is not None:
-        print(RENDERED[shown](comparison), end="")
-    if shown != "console":
-        first = f"{headline(comparison)}: {summary(comparison)}"
-        print_message(first, *(each.written(quoted) for each in remarks(comparison)))
-        print_message(*([] if comparison.decision is None else [comparison.decision]))
 
 
 def verify_command(report: Path, test_dir: Path, outputs: Sequence[Path], wanted: Wanted) -> int:
@@ -84,7 +81,7 @@ def verify_command(report: Path, test_dir: Path, outputs: Sequence[Path], wanted
     asked = wanted.destinations(VERIFIED, [report, *(file for path in outputs for file in output_files(path))])
     found = verify(read_report(report), called(report), test_dir, outputs)
     print_message(*found.remarks)
-    give(asked, lambda each: VERIFIED[each](found), verification_page(found).first_words)
+    give(asked, lambda each: VERIFIED[each](found), replace(verification_page(found), warnings=()))
     return CODE_OF_GATE[not found.differences]
 
 
@@ -125,5 +122,5 @@ def history_command(request: HistoryRequest) -> int:
     for folder in request.folders:
         write_folder(found, folder, request.outputs)
         print_message(f"wrote {folder / 'index.html'}, and a script for each run")
-    give(asked, lambda each: history_pages.RENDERED[each](found), history_pages.page(found).first_words)
+    give(asked, lambda each: history_pages.RENDERED[each](found), history_pages.page(found))
     return EXIT_OK

@@ -11,7 +11,7 @@ from consumer.files.batches import LoadedBatch, batch_names, load_batches, usabl
 from consumer.files.outputs import OutputFile, open_outputs, output_files
 from consumer.files.term_edits import EditedCase, Replacement, edited
 from consumer.offline.destinations import Wanted, check_outside, give
-from consumer.offline.pages.triage import RENDERED, headline
+from consumer.offline.pages.triage import RENDERED, page
 from consumer.offline.triage import TriageRequest, triage
 from consumer.offline.whole_files import write_whole
 from consumer.terminal import message_console, print_message, progress_bar
@@ -41,7 +41,7 @@ def triage_command(
         written = _write_cases(write_to, request.test_dir, request.batch, found.changes, files, force=wanted.force)
         replaced = sum(map(len, found.changes.values()))
         print_message(f"wrote {count_of(len(written), 'file')} to {write_to}: {count_of(replaced, 'term')} replaced")
-    give(asked, lambda each: RENDERED[each](found), headline(found))
+    give(asked, lambda each: RENDERED[each](found), page(found))
     return EXIT_OK
 
 

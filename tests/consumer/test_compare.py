@@ -20,8 +20,8 @@ from consumer.offline.destinations import Format
 from consumer.offline.gate import ComparisonGate, Decision
 from consumer.offline.pages.comparison_content import ONE_RUN_EACH, RENDERED, headline, remarks
 from consumer.offline.pages.comparison_content import page as page_of
+from consumer.offline.pages.console_layout import console_text
 from consumer.offline.pages.document import Item
-from consumer.offline.pages.document import lines as console_lines
 from consumer.offline.pages.markdown_parts import markdown
 from consumer.offline.stored_report import read_report
 from consumer.text import printable
@@ -505,20 +505,20 @@ def test_every_layout_says_all_that_the_document_says(format_: Format) -> None:
 
 def test_the_verdict_stands_first() -> None:
     start = "Nothing changed beyond chance: of 6 judged cases, 2 got a worse label, 2 a better one, 2 kept theirs"
-    assert next(console_lines(page_of(compared()))).startswith(start)
+    assert console_text(page_of(compared())).splitlines()[0].startswith(start)
     mark, title, _, words, *_ = RENDERED["markdown"](compared()).splitlines()
     assert (mark, title) == ("<!-- SAFE v0 comparison -->", "# SAFE v0: comparison for concern `S11`")
     assert words.startswith("**Nothing changed beyond chance**: of 6 judged cases")
 
 
 def test_both_pages_say_that_one_run_each_tells_nothing_of_the_noise() -> None:
-    assert ONE_RUN_EACH in list(console_lines(page_of(compared())))
+    assert ONE_RUN_EACH in console_text(page_of(compared())).splitlines()
     assert ONE_RUN_EACH in RENDERED["markdown"](compared())
     assert "a second run of the same prompt could differ as much" in ONE_RUN_EACH
 
 
 def test_nothing_that_a_terminal_obeys_reaches_the_console() -> None:
-    lines = list(console_lines(page_of(nasty())))
+    lines = console_text(page_of(nasty())).splitlines()
     assert lines == list(map(printable, lines))
 
 
@@ -535,7 +535,7 @@ def test_scores_have_two_decimals_and_what_they_do_not_show_is_said() -> None:
     base, new = report([case("T-1", *ALL)]), report([case("T-1", *ALL)])
     base["results"][0]["scores"]["CR"], new["results"][0]["scores"]["CR"] = 0.9011, 0.9012
     for reports, how, difference in (((base, new), "higher", "+0.00"), ((new, base), "lower", "-0.00")):
-        lines = list(console_lines(page_of(compare(*reports))))
+        lines = console_text(page_of(compare(*reports))).splitlines()
         assert f"  Pass  T-1, CR 0.90 -> 0.90 ({how})" in lines
         row = next(line for line in lines if "Mean CR" in line)
         assert row.split()[2:] == ["0.90", "0.90", difference]

@@ -18,7 +18,7 @@ from consumer.offline.compare import Comparison, compare
 from consumer.offline.gate import ComparisonGate
 from consumer.offline.pages.comparison_content import RENDERED, headline, terms_of
 from consumer.offline.pages.comparison_content import page as page_of
-from consumer.offline.pages.document import lines as console_lines
+from consumer.offline.pages.console_layout import console_text
 from consumer.text import natural_order
 from tests.consumer.test_compare import ALL, case, nasty, report
 from tests.consumer.test_html_page import OURS, Page
@@ -78,7 +78,7 @@ def test_a_report_that_answers_less_is_no_report_without_a_regression() -> None:
     comparison = compare(BASE, NEW)
     assert comparison.fell == []
     assert headline(comparison) == "2 lost cases; nothing changed beyond chance"
-    assert next(console_lines(page_of(comparison))) == (
+    assert console_text(page_of(comparison)).splitlines()[0] == (
         "2 lost cases; nothing changed beyond chance: of 2 judged cases, 0 got a worse label, 1 a better one, "
         "1 kept theirs. "
         "Not judged: 5 cases. Of these, 2 are lost; the base report had found 8 required terms there."
@@ -131,12 +131,12 @@ def test_an_older_report_that_names_no_missing_outputs_is_judged_as_it_stands() 
     assert [change.test_id for change in comparison.cases] == ["T-1", "T-2"]
     assert (
         "The base report counts 1 case without an output, but does not name it: it is judged as an empty output."
-        in "".join(console_lines(page_of(comparison)))
+        in console_text(page_of(comparison))
     )
 
 
 def test_two_reasons_of_one_case_are_both_shown() -> None:
-    lines = list(console_lines(page_of(compare(of_one_case("other"), of_one_case(None)))))
+    lines = console_text(page_of(compare(of_one_case("other"), of_one_case(None)))).splitlines()
     assert "  T: base: made from another narrative; new: no output" in lines
 
 
@@ -194,7 +194,7 @@ def test_the_tenth_batch_follows_the_ninth_and_within_one_the_report_decides() -
     assert [each["batch_id"] for each in document["worse"]] == ["b_2", "b_2", "b_9", "b_10"]
     assert [each["test_id"] for each in document["lost"]] == ["T-6", "T-5"]
     assert [each["test_id"] for each in document["not_judged"]] == ["T-6", "T-5"]
-    text = "\n".join(console_lines(page_of(comparison)))
+    text = console_text(page_of(comparison))
     assert text.index("T-4 (batch b_2)") < text.index("T-3 (batch b_9)") < text.index("T-1 (batch b_10)")
     page = RENDERED["markdown"](comparison)
     assert page.index("`T-4` (batch `b_2`)") < page.index("`T-1` (batch `b_10`)")

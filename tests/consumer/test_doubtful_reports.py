@@ -93,7 +93,7 @@ def test_every_page_names_doubtful_hits(capsys: pytest.CaptureFixture[str]) -> N
     capsys.readouterr()
     explain("--all")
     printed = capsys.readouterr().out
-    assert "  doubt  CR  signs of sepsis\n" in printed
+    assert "  doubt  CR signs of sepsis\n" in printed
     assert "The text denies it; neither the term nor the narrative does." in printed
 
 
@@ -189,21 +189,22 @@ def test_the_gate_counts_them() -> None:
 def test_failing_cases_are_explained_where_none_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert explain() == 0
     printed = capsys.readouterr().out
-    head, cases = printed.split("\n\n", 1)
+    headline, head, cases = printed.split("\n\n", 2)
+    assert headline == "3 cases explained"
     assert head.splitlines() == [
         "2 misses: 1 contradicted, 1 elsewhere; narrative: 2 supported",
         "2 misses: 1 prompt (ask for it in the prompt), 1 output (the output is wrong)",
     ]
-    assert [line[0] for line in cases.splitlines() if line and line[0] != " " and line[1] == " "] == ["B", "D"]
-    assert printed.endswith("\n\nNo output: 1 case: C\n")
-    assert printed.index("This output was made from another narrative") < printed.index("D  FAIL")
+    assert [line[0] for line in cases.splitlines() if line[1:2] == ":"] == ["B", "D"]
+    assert printed.endswith("\n\nNo output: 1 case\n  C\n")
+    assert printed.index("D: Fail") < printed.index("Attention  This output was made from another narrative")
     assert len(cases.split("\n\n")[0].splitlines()) <= 15
 
 
 def test_a_contradiction_is_the_outputs_and_another_field_the_prompts(capsys: pytest.CaptureFixture[str]) -> None:
     explain("--test", "B")
     printed = capsys.readouterr().out
-    assert "prompt AC  severe\n" in printed
+    assert "  prompt  AC severe\n" in printed
     assert "ask for it in the right field. It is word for word in question 1; AC checks the summary." in printed
     assert 'waited 2 hours for a bed"; the term and the narrative say "12 hours".' in printed
 
@@ -296,14 +297,19 @@ def test_csv_has_a_row_for_each_violation_and_each_doubtful_hit(capsys: pytest.C
 def test_markdown_lists_violations_and_doubtful_hits(capsys: pytest.CaptureFixture[str]) -> None:
     only_harmful()
     explain("-f", "markdown")
-    bullets = [line for line in capsys.readouterr().out.splitlines() if line.startswith("- ")]
-    denied, inside, *used = bullets
-    at = "question 1, characters"
-    assert denied.startswith("- **doubt** CR `signs of sepsis`: `signal 1, characters 4 to 18`. The text denies it;")
-    assert inside == f"- **doubt** AH `ho`: `{at} 2 to 3`. It is found only inside a longer word or number."
-    assert used == [
-        f"- **used** AH `blame`: `{at} 11 to 15`.",
-        f"- **used** AH `ho`: `{at} 2 to 3`. It appears only inside longer words, and may not be meant.",
+    bullets = [line for line in capsys.readouterr().out.splitlines() if line.lstrip().startswith("- ")]
+    assert bullets == [
+        "- **doubt** CR `signs of sepsis`",
+        "  - found: signal 1, characters 4 to 18",
+        "  - why: `The text denies it; neither the term nor the narrative does.`",
+        "- **doubt** AH `ho`",
+        "  - found: question 1, characters 2 to 3",
+        "  - why: `It is found only inside a longer word or number.`",
+        "- **used** AH `blame`",
+        "  - where: question 1, characters 11 to 15",
+        "- **used** AH `ho`",
+        "  - where: question 1, characters 2 to 3",
+        "  - why: `It appears only inside longer words, and may not be meant.`",
     ]
 
 
@@ -332,7 +338,7 @@ def test_the_narratives_own_words_are_shown_for_a_term_that_it_lacks(capsys: pyt
     Path("cases/b.json").write_text(json.dumps({"test_cases": [case("B", ["sepsis signs at noon"], [])]}))
     explain("--test", "B")
     printed = capsys.readouterr().out
-    assert re.search(r"the narrative says: .*sepsis at noon\]", printed)
+    assert re.search(r"narrative  .*sepsis at noon\]", printed)
     assert re.search("narrative: (supported|partly) in other words", printed)
 
 

@@ -16,11 +16,12 @@ from rich.console import Console
 
 from consumer.offline.pages import miss_wording
 from consumer.offline.pages.console import scorecard_text
-from consumer.offline.pages.explanation import print_explanation
+from consumer.offline.pages.console_layout import print_document
+from consumer.offline.pages.explanation import Explained, ExplainedCase, page
 from consumer.offline.pages.miss_wording import KIND_LABELS, misses_in_words, reason
 from consumer.offline.pages.quotes import differences, place_of
 from consumer.offline.pages.report_page import render_markdown
-from consumer.offline.scored_run import Explanation, ScoredRun
+from consumer.offline.scored_run import CaseLine, Explanation, ScoredRun
 from consumer.terminal import PipedConsole
 from safe_core import EMPTY_OUTPUT, Expectations, Output
 from safe_core.diagnosis import KINDS, Miss, diagnose
@@ -68,7 +69,12 @@ def explained(sample: Sample, narrative: str | None = NARRATIVE) -> tuple[Scored
 
 def shown(sample: Sample, narrative: str | None, console: Console) -> None:
     run, explanation = explained(sample, narrative)
-    print_explanation(run.cases[0], explanation, console)
+    printed(run.cases[0], explanation, console)
+
+
+def printed(case: CaseLine, explanation: Explanation, console: Console) -> None:
+    cases = [ExplainedCase(case, explanation)]
+    print_document(page(Explained(cases, include_text=True, verbose=True, are_named=True)), console)
 
 
 def piped(sample: Sample, narrative: str | None = NARRATIVE) -> str:
@@ -129,14 +135,14 @@ def test_texts_that_try_to_break_out() -> None:
 
 
 def test_what_the_test_case_must_change_comes_first() -> None:
-    words = re.findall(r"^  (\w+) +(?:CR|AH|AC)  ", piped(SAMPLE), re.MULTILINE)
+    words = re.findall(r"^  (\w+)  (?:CR|AH|AC) ", piped(SAMPLE), re.MULTILINE)
     assert [*dict.fromkeys(words)] == ["term", "prompt", "output", "used", "found"]
 
 
 def test_how_the_narrative_words_a_term_is_shown_where_it_does_so_otherwise() -> None:
     text = piped(SAMPLE)
     section = text[text.index("a fall from [-height-]") :]
-    assert re.search(r"the narrative says: \[.*after a fall from a ladder\]", section)
+    assert re.search(r"narrative +\[.*after a fall from a ladder\]", section)
     assert "narrative: partly in other words)\n" in section
 
 
@@ -147,18 +153,20 @@ def test_without_a_narrative_it_is_said_that_nobody_can_tell() -> None:
 
 def test_a_case_that_passes_has_nothing_to_explain_but_where_its_terms_stand() -> None:
     text = piped(SMALL[0], narrative=None)
-    assert {*re.findall(r"^  (\w+) +(?:CR|AH|AC)  ", text, re.MULTILINE)} == {"found"}
-    assert "CR  a lactate of 4.1 mmol/L\n             found in signal 1, characters 1 to 23\n" in text
+    assert {*re.findall(r"^  (\w+)  (?:CR|AH|AC) ", text, re.MULTILINE)} == {"found"}
+    assert "CR a lactate of 4.1 mmol/L\n    where  signal 1, characters 1 to 23\n" in text
 
 
-@pytest.mark.parametrize(("sample", "said"), [(SMALL[4], "FAIL (empty output)"), (SMALL[5], "FAIL (no output)")])
+@pytest.mark.parametrize(
+    ("sample", "said"), [(SMALL[4], ": Fail (empty output), "), (SMALL[5], ": Fail (no output), ")]
+)
 def test_where_there_was_nothing_to_score_it_is_said(sample: Sample, said: str) -> None:
     assert said in piped(sample, narrative=None)
 
 
 def test_a_forbidden_term_inside_a_longer_word_is_pointed_at_with_a_hint() -> None:
     text = piped(SAMPLE)
-    _, context, hint = text[text.index("AH  or\n") : text.index("  used   AH  negligence")].splitlines()
+    _, context, hint = text[text.index("AH or\n") : text.index("  used  AH negligence")].splitlines()
     assert "bef[or]e admission" in context
     assert "only inside longer words" in hint
 
@@ -180,12 +188,12 @@ def test_each_kind_has_a_label_and_advice(table: str) -> None:
 def test_each_kind_has_its_words(row: KindRow) -> None:
     miss, explanation = explained_example(row.example)
     file = io.StringIO()
-    print_explanation(scored_run([SMALL[2]]).cases[0], explanation, Console(file=file, width=200, _environ={}))
+    printed(scored_run([SMALL[2]]).cases[0], explanation, Console(file=file, width=200, _environ={}))
     words = " ".join(file.getvalue().split())
     assert KIND_LABELS[row.kind] in words or "in other words" in words
     assert reason(miss, explanation) in words
     assert f"(output: {miss.output_says}; narrative: {miss.narrative_says}" in words
-    assert f"row {miss.row} (share: {miss.share} of 1000; remedy: {miss.remedy})" in words
+    assert f"; {miss.row} (share: {miss.share} of 1000; remedy: {miss.remedy})" in words
 
 
 # row of the table of verdicts → what follows its own sentence, where texts are quoted, and where they are not; that a
@@ -252,12 +260,12 @@ def test_of_what_is_there_in_part_it_is_said_what_is_missing(term: str, summary:
 
 def test_punctuation_around_a_passage_is_not_taken_for_lost() -> None:
     sample = Sample("T-1", Expectations(("(the left hip)",), (), ()), Output(("pain in (left hip).",), ""))
-    assert re.search(r"CR  \(\[-the-\] left hip\)\n +nearest in signal 1, [^:]*: \(left hip\)\n", piped(sample))
+    assert re.search(r"CR \(\[-the-\] left hip\)\n +nearest +signal 1, [^:]*: \(left hip\)\n", piped(sample))
 
 
 def test_a_missed_term_is_called_found_only_where_another_field_has_all_of_it() -> None:
     sample = Sample("T-1", Expectations((), (), ("pain in the hip",)), Output(("Pain in the hip.",), "Fell."))
-    assert re.search(r"AC  pain in the hip\n +found in signal 1, [^:]*: Pain in the hip", piped(sample))
+    assert re.search(r"AC pain in the hip\n +found +signal 1, [^:]*: Pain in the hip", piped(sample))
 
 
 # --- differences ------------------------------------------------------------------------------------------------------

@@ -242,7 +242,7 @@ def test_the_console_of_explain_quotes_why_the_call_failed_where_the_case_is_nam
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     out = run(capsys, "explain", "-i", "outage.json", "-t", "cases")[1]
-    assert f"Failed generations: 5 cases: {NAMED}" in out
+    assert f"Failed generations: 5 cases\n  {NAMED}\n" in out
     assert CANARY not in out
     named = " ".join(run(capsys, "explain", "-i", "outage.json", "-t", "cases", "--test", "A-00")[1].split())
     assert f"so there is nothing to explain: Unexpected token 'P', \"Patient {CANARY}\" is not valid JSON" in named
@@ -277,7 +277,7 @@ def test_the_misses_of_a_field_that_was_not_asked_for_say_so(capsys: pytest.Capt
     assert report["miss_verdicts"] == {"term": 0, "prompt": 1, "output": 0, "look": 0, "not_asked_for": 1}
 
     console = run(capsys, "explain", "-i", "lean.json", "-t", "cases")[1]
-    assert "not asked for AC  salbutamol" in console
+    assert "not asked for  AC salbutamol" in console
     markdown = run(capsys, "explain", "-i", "lean.json", "-t", "cases", "--format", "markdown")[1]
     assert "- **not asked for** AC" in markdown
 

@@ -77,10 +77,10 @@ def test_a_table_has_them(capsys: pytest.CaptureFixture[str]) -> None:
 def test_an_explanation_quotes_them_on_the_console_alone(capsys: pytest.CaptureFixture[str]) -> None:
     explain()
     printed = capsys.readouterr().out
-    assert "  near   AH  fever\n" in printed
+    assert "  near  AH fever\n" in printed
     assert "Any [pyrexia]?" in printed
     explain("--verbose")
-    assert "near in question 2, characters " in capsys.readouterr().out
+    assert "  near  AH fever\n    where  question 2, characters " in capsys.readouterr().out
     explain("-f", "markdown")
     assert "- **near** AH" in capsys.readouterr().out
     explain("-f", "json")

@@ -74,9 +74,9 @@ def test_every_page_names_them(capsys: pytest.CaptureFixture[str]) -> None:
 def test_an_explanation_says_what_the_narrative_has_instead(capsys: pytest.CaptureFixture[str]) -> None:
     explain()
     printed = " ".join(capsys.readouterr().out.split())
-    assert "value 10 mg not in the narrative, summary, characters 73 to 77; the narrative has 5 mg" in printed
+    assert 'value "10 mg": not in the narrative, summary, characters 73 to 77; the narrative has 5 mg' in printed
     explain("--verbose")
-    assert "  value  10 mg  not in the narrative, summary, characters 73 to 77" in capsys.readouterr().out
+    assert '  value  "10 mg": not in the narrative, summary, characters 73 to 77' in capsys.readouterr().out
     explain("-f", "markdown")
     assert "- **value**" in capsys.readouterr().out
     explain("-f", "json")

@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from consumer.offline.destinations import Format
 from consumer.offline.gate import Decision
-from consumer.offline.pages.document import Document, Item, Name, Section, Sentence, console
+from consumer.offline.pages.console_layout import console_text
+from consumer.offline.pages.document import Document, Item, Name, Section, Sentence
 from consumer.offline.pages.formats import formats
 from consumer.offline.verify import Verification
 from consumer.text import count_of
@@ -65,7 +66,7 @@ def _remark(text: str) -> Sentence:
 
 
 def _alone(document: Document) -> str:
-    return console(replace(document, warnings=()))
+    return console_text(replace(document, warnings=()))
 
 
 GATED: Final[Mapping[Format, Callable[[Gated], str]]] = {

@@ -3,13 +3,10 @@
 Texts from outside, such as ids and terms, are in it as they are: each format escapes them in its own way.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import Final, Literal, NamedTuple, Self
 
-from rich.cells import cell_len, set_cell_size
-
-from consumer.text import printable, quoted
 from safe_core import Label
 
 
@@ -17,6 +14,43 @@ class Name(str):
     """An id, or the name of a file: a console shows it without quotation marks."""
 
     __slots__ = ()
+
+
+Mark = Literal["", "lacking", "further", "pointed", "unsupported"]
+"""What a page marks: `lacking` is expected and not there, `further` is there and not expected, `pointed` is found.
+
+`unsupported` is a value that the narrative does not have.
+"""
+BRACKETS_OF: Final[Mapping[Mark, tuple[str, str]]] = {
+    "lacking": ("[-", "-]"),
+    "further": ("{+", "+}"),
+    "pointed": ("[", "]"),
+}
+"""What is around a mark where there is no colour, or not only that."""
+
+
+class MarkedText(NamedTuple):
+    """A stretch of a text; in one that is marked, invisible characters are escaped."""
+
+    text: str
+    mark: Mark = ""
+
+    @property
+    def in_brackets(self) -> str:
+        """The text with brackets for its mark."""
+        before, after = BRACKETS_OF.get(self.mark, ("", ""))
+        return f"{before}{self.text}{after}"
+
+
+class Quote(Name):
+    """A text of which parts are marked: by brackets, unless the format has more for it."""
+
+    parts: Sequence[MarkedText]
+
+    def __new__(cls, parts: Sequence[MarkedText]) -> Self:
+        quote = super().__new__(cls, "".join(each.in_brackets for each in parts))
+        quote.parts = parts
+        return quote
 
 
 class Table(NamedTuple):
@@ -108,93 +142,3 @@ class Document:
     def first_words(self) -> str:
         """What stands first on every page."""
         return f"{self.headline}: {self.summary}" if self.summary else self.headline
-
-
-# --- the console ------------------------------------------------------------------------------------------------------
-
-
-def _shown(text: str) -> str:
-    return printable(text) if isinstance(text, Name) else quoted(text)
-
-
-def _said(sentence: Sentence) -> str:
-    """Give a sentence for the console; not every console has arrows."""
-    return Sentence(sentence.template.replace("→", "->"), sentence.texts).written(_shown)
-
-
-def console(document: Document) -> str:
-    """Give a document as plain lines, of which each is as long as it is."""
-    return "".join(f"{line}\n" for line in lines(document))
-
-
-def lines(document: Document) -> Iterator[str]:
-    """Yield the lines for a console; a decision comes last, where it is seen."""
-    yield document.first_words
-    yield from (f"  {_said(fact)}" for fact in document.facts)
-    yield from (f"  ! {_said(warning)}" for warning in document.warnings)
-    for table in document.tables:
-        if table.rows:
-            yield ""
-            yield from columns(table)
-    yield from ("", *document.notes) if document.notes else ()
-    for section in document.sections:
-        if not section.is_empty:
-            yield from ("", _said(section.heading))
-            yield from _parts(section)
-    yield from () if document.decision is None else ("", printable(document.decision))
-
-
-def _parts(section: Section) -> Iterator[str]:
-    indent = "  "
-    for part in section.parts[: section.most]:
-        if isinstance(part, Table):
-            yield from columns(part)
-            continue
-        if isinstance(part, Sentence):
-            yield f"  {_said(part)}"
-            indent = "    "
-            continue
-        yield indent + "  ".join(filter(None, (part.word, " -> ".join(part.labels), _said(part.line))))
-        width = max((len(each.what) for each in part.below), default=0)
-        yield from (f"{indent}  {each.what:{width}}  {_said(text)}" for each in part.below for text in each.texts)
-    if section.most is not None and (more := len(section.parts) - section.most) > 0:
-        yield f"  and {more} more, which the other formats list"
-
-
-def columns(table: Table) -> Iterator[str]:
-    """Lay out a table as plain lines; columns for which there is no room follow below, behind the first one again.
-
-    A line that a terminal breaks can be read as a sentence, but not as a row.
-    """
-    columns = enumerate(zip(table.headings, *table.rows, strict=True))
-    first, *others = (_aligned(cells, n < table.texts, n in table.from_outside) for n, cells in columns)
-    shown: list[Sequence[str]] = []
-    for column in others:
-        if shown and sum(cell_len(each[0]) + 2 for each in (first, *shown, column)) > _WIDTH:
-            yield from (*_rows(first, shown), "")
-            shown = []
-        shown.append(column)
-    yield from _rows(first, shown)
-
-
-_WIDTH, _LONGEST_CELL, _CUT = 80, 28, "..."
-
-
-def _cut(text: str) -> str:
-    """Cut a long text from outside in its middle: names often differ at the end."""
-    if cell_len(text) <= _LONGEST_CELL:
-        return text
-    left = _LONGEST_CELL - len(_CUT)
-    return set_cell_size(text, left - left // 2) + _CUT + set_cell_size(text[::-1], left // 2)[::-1]
-
-
-def _aligned(cells: Sequence[str], is_text: bool, is_from_outside: bool) -> Sequence[str]:  # noqa: FBT001
-    """Bring the cells of a column to one width."""
-    shown = [_cut(printable(cell)) for cell in cells] if is_from_outside else cells
-    width = max(map(cell_len, shown))
-    blanks = (" " * (width - cell_len(cell)) for cell in shown)
-    return [cell + blank if is_text else blank + cell for cell, blank in zip(shown, blanks, strict=True)]
-
-
-def _rows(first: Sequence[str], others: Iterable[Sequence[str]]) -> Iterator[str]:
-    return (f"  {'  '.join(row)}".rstrip() for row in zip(first, *others, strict=True))

@@ -1,7 +1,7 @@
 """Explained cases: what was missed and why, what was used, what was found and where.
 
-On a terminal or in a pipe, what differs is in brackets: `[-expected and not there-]`, `{+there and not expected+}`, and
-`[a term]` that is pointed at. All else lists the terms that were missed or used, and those that were found in doubt.
+What differs is in brackets, or marked where the format can: `[-expected and not there-]`, `{+there and not expected+}`,
+and `[a term]` that is pointed at.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,15 +9,10 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from rich.console import Console
-from rich.style import Style
-from rich.text import Text
-
 from consumer.offline.destinations import Format
 from consumer.offline.explanations import counts_by_answer, counts_by_verdict, misses_documents, with_opinions
-from consumer.offline.pages.console_layout import BOLD, LABEL_STYLES, RED, Layout, Line
 from consumer.offline.pages.csv_tables import EXPLAINED, beside_terms, cell, csv_text, evidence_in_words
-from consumer.offline.pages.document import Document, Item, Name, Section, Sentence, Texts
+from consumer.offline.pages.document import Document, Item, MarkedText, Name, Quote, Section, Sentence, Texts
 from consumer.offline.pages.formats import formats
 from consumer.offline.pages.miss_wording import (
     IN_WORDS,
@@ -29,7 +24,7 @@ from consumer.offline.pages.miss_wording import (
     value_in_words,
 )
 from consumer.offline.pages.numbers import score
-from consumer.offline.pages.quotes import ELLIPSIS, Mark, MarkedText, passage_of, text_of
+from consumer.offline.pages.quotes import passage_of, text_of
 from consumer.offline.pages.report_content import (
     MISMATCH,
     NOTHING_TO_CHECK,
@@ -39,141 +34,14 @@ from consumer.offline.pages.report_content import (
     score_of,
 )
 from consumer.offline.scored_run import CaseLine, Explanation, Remarked
-from consumer.text import count_of, printable
+from consumer.text import count_of, named
+from safe_core import MAX_ID_LENGTH
 from safe_core.diagnosis import doubtful_document
 from safe_core.near_violations import near_document
 from safe_core.unsupported import unsupported_document
 
 _LONGEST_FAILURE: Final = 500
-
-
-class _Look(NamedTuple):
-    """How a mark is shown: its style, and the brackets around it, so that colour only repeats it."""
-
-    style: Style | str = ""
-    before: str = ""
-    after: str = ""
-
-
-_LOOKS: Final[Mapping[Mark, _Look]] = {
-    "": _Look(),
-    "lacking": _Look(Style(color="red", bold=True), "[-", "-]"),
-    "further": _Look(Style(color="green", bold=True), "{+", "+}"),
-    "pointed": _Look(Style(bold=True), "[", "]"),
-}
-
-
-def print_head(sentences: Sequence[str], console: Console) -> None:
-    """Print what all cases together say; nothing where no term was missed."""
-    layout = Layout.of(console)
-    if sentences:
-        layout.print(iter([*(line for each in sentences for line in layout.hanging(Text(), each)), Text()]))
-
-
-def print_explanation(case: CaseLine, explanation: Explanation, console: Console, *, verbose: bool = True) -> None:
-    """Print one case, text of its output included: what is remarkable of it, or with `verbose` all that is known.
-
-    A closed pipe raises BrokenPipeError if the console is a PipedConsole.
-    """
-    layout = Layout.of(console)
-    layout.print(_case(case, explanation, layout, verbose=verbose))
-
-
-# --- a case -----------------------------------------------------------------------------------------------------------
-
-
-def _case(case: CaseLine, explanation: Explanation, layout: Layout, *, verbose: bool) -> Iterator[Line]:
-    yield from _heading(case, layout)
-    if verbose:
-        yield from layout.hanging(_INDENT, printable("; ".join(_numbers(case))))
-    if explanation.decisions.verdict is not None:
-        yield from layout.hanging(_INDENT, printable(f"judged {explanation.decisions.verdict.in_words()}"))
-    yield from _failure(case, explanation, layout)
-    if case.generation != "answered" and not verbose:
-        return
-    for group in explained_terms(explanation, case.remarked, shows_text=True):
-        for each in group.terms:
-            if verbose or each.is_remarkable:
-                yield from _term(each, layout, verbose=verbose)
-    for value in case.unsupported:
-        lead = Text.assemble("  ", ("value  ", BOLD), printable(value.text), "  ")
-        yield from layout.hanging(lead, printable(value_in_words(value, explanation)))
-
-
-_INDENT: Final = Text("  ")
-
-
-def _heading(case: CaseLine, layout: Layout) -> Iterator[Line]:
-    if case.input_matches is False:
-        warning = f"This output was {MISMATCH} than that of its test case: what follows says nothing about the prompt."
-        yield from layout.wrapped(Text(warning, RED))
-    scores = "  ".join(
-        f"{each.criterion} {score_of(each)}{f' below {each.missed}' if each.missed else ''}" for each in case.judged
-    )
-    nothing = about_output(case) or (NOTHING_TO_CHECK if all(case.row.vacuous) else None)
-    about = f" ({nothing})" if nothing else ""
-    label = (case.label.upper(), LABEL_STYLES[case.label])
-    yield from layout.hanging(Text.assemble((printable(case.test_id), BOLD), "  ", label, f"{about}  "), scores)
-
-
-def _numbers(case: CaseLine) -> Iterator[str]:
-    """Give what the scores are made of."""
-    yield f"batch {case.batch_id}" + ("" if case.archetype is None else f", archetype {case.archetype}")
-    for judged in case.judged:
-        beside = lenient_of(case, judged.criterion)
-        yield f"{judged.criterion} {counted(case, judged.criterion)}" + (f" ({beside})" if beside else "")
-    yield f"composite {score(case.row.scores.composite)}"
-
-
-def _failure(case: CaseLine, explanation: Explanation, layout: Layout) -> Iterator[Line]:
-    """Say what the engine says of a call that failed: it may quote the model, as only this page and review may."""
-    if case.generation == "failed":
-        said = explanation.output.error_message.strip()[:_LONGEST_FAILURE]
-        why = f": {printable(said)}" if said else ""
-        yield from layout.hanging(_INDENT, f"The call of the model failed, so there is nothing to explain{why}")
-
-
-# --- its terms --------------------------------------------------------------------------------------------------------
-
-
-def _term(term: ExplainedTerm, layout: Layout, *, verbose: bool) -> Iterator[Line]:
-    lead = Text.assemble("  ", (f"{_word_for(term):6} ", BOLD), f"{term.criterion}  ")
-    yield from layout.hanging(lead, signed(term.expected, layout) if term.expected else printable(term.text))
-    indent = Text(" " * lead.cell_len)
-    for line in _about(term, layout, verbose=verbose):
-        yield from layout.hanging(indent, line)
-
-
-def _about(term: ExplainedTerm, layout: Layout, *, verbose: bool) -> Iterator[Text | str]:
-    if term.place:
-        where = f"{term.how} in {term.place if verbose else term.place.partition(',')[0]}"
-        yield Text.assemble(f"{where}: ", signed(term.found, layout)) if term.found else where
-    if term.narrative and term.narrative != [MarkedText(NOTHING_LIKE_IT)]:
-        yield Text.assemble("the narrative says: ", signed(term.narrative, layout))
-    if term.advice:
-        yield printable(term.advice + (f" ({term.answers})" if term.answers else ""))
-    if verbose and term.verdict:
-        yield "; ".join(filter(None, (term.kind, term.row and f"row {term.row}")))
-    yield from (printable(f"{who}: {said}") for who, said in term.opinions if said)
-
-
-def _word_for(term: ExplainedTerm) -> str:
-    if term.verdict is not None:
-        return IN_WORDS[term.verdict]
-    return "doubt" if term.is_doubtful else term.how
-
-
-def signed(texts: Sequence[MarkedText], layout: Layout) -> Text:
-    """Give a text with what differs in brackets, so that colour only repeats it."""
-    parts = []
-    for each in texts:
-        look = _LOOKS[each.mark]
-        words = layout.ellipsis if each == ELLIPSIS else printable(each.text)
-        parts.append((f"{look.before}{words}{look.after}", look.style))
-    return Text.assemble(*parts)
-
-
-# --- JSON, CSV and pages ----------------------------------------------------------------------------------------------
+_NAMED: Final = 50
 
 
 class ExplainedCase(NamedTuple):
@@ -185,11 +53,17 @@ class ExplainedCase(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """Explained cases as they are told; `beside` is what else is said of all of them, and is not in the JSON."""
+    """Explained cases as they are told; `beside` is what else is said of all of them, and is not in the JSON.
+
+    Pages tell what is remarkable of each case or, with `verbose`, all that is known. They name cases that no model
+    answered in a line, unless it was these that were asked for (`are_named`): there is nothing to explain.
+    """
 
     cases: Sequence[ExplainedCase]
     beside: Sequence[str] = ()
     include_text: bool = False
+    verbose: bool = False
+    are_named: bool = False
 
     @property
     def headline(self) -> str:
@@ -300,39 +174,96 @@ def _told(explained: ExplainedCase, *, include_text: bool) -> Iterator[dict[str,
 
 def page(found: Explained) -> Document:
     """Give each case with the terms that were missed, used, or found in doubt."""
+    shown = [each for each in found.cases if each.case.generation == "answered" or found.are_named]
+    others = [each.case for each in found.cases if each not in shown]
     return Document(
         "explanation",
         Sentence("Why terms were missed"),
         found.headline,
         notes=found.head,
-        sections=[_section(each, include_text=found.include_text) for each in found.cases],
+        sections=[*(_section(each, found) for each in shown), *_unanswered(others)],
     )
 
 
-def _section(each: ExplainedCase, *, include_text: bool) -> Section:
+def _unanswered(cases: Sequence[CaseLine]) -> Iterator[Section]:
+    for generation, what in (("failed", "Failed generations"), (None, "No output")):
+        if test_ids := [case.test_id for case in cases if case.generation == generation]:
+            listed = Name(named(test_ids, _NAMED, MAX_ID_LENGTH))
+            yield Section(Sentence(f"{what}: {count_of(len(test_ids), 'case')}"), [Sentence("{}", (listed,))])
+
+
+def _section(each: ExplainedCase, found: Explained) -> Section:
     case, explanation = each
-    about = f", {nothing}" if (nothing := about_output(case)) else ""
-    parts: list[Sentence | Item] = [
-        Sentence(", ".join(f"{judged.criterion} {score_of(judged)}" for judged in case.judged))
-    ]
+    nothing = about_output(case) or (NOTHING_TO_CHECK if all(case.row.vacuous) else None)
+    scores = ", ".join(
+        f"{each.criterion} {score_of(each)}{f' below {each.missed}' if each.missed else ''}" for each in case.judged
+    )
+    heading = f"{{}}: {case.label}{f' ({nothing})' if nothing else ''}, {scores}"
+    parts = [*_about_case(each, found)]
+    if case.generation == "answered" or found.verbose:
+        groups = explained_terms(explanation, case.remarked, shows_text=found.include_text)
+        every = (term for group in groups for term in group.terms)
+        terms = (term for term in every if found.verbose or term.verdict or term.is_remarkable)
+        parts += [_item(term, verbose=found.verbose) for term in terms]
+    said = ((value.text, Name(value_in_words(value, explanation))) for value in case.unsupported)
+    parts += [Item(Sentence("{}: {}", texts), word="value") for texts in said]
+    return Section(Sentence(heading, (Name(case.test_id),)), parts or [Item(Sentence("Nothing to explain."))])
+
+
+def _about_case(each: ExplainedCase, found: Explained) -> Iterator[Item]:
+    case, explanation = each
+    if case.input_matches is False:
+        said = f"This output was {MISMATCH} than that of its test case: what follows says nothing about the prompt."
+        yield Item(Sentence(said), word="Attention")
+    if found.verbose:
+        yield Item(Sentence("batch {}" + ("" if case.archetype is None else ", archetype {}"), _names(case)))
+        yield Item(Sentence("; ".join(_numbers(case))))
     if (verdict := explanation.decisions.verdict) is not None:
-        parts.append(Sentence("Judged {}", (Name(verdict.in_words(shows_text=include_text)),)))
-    if case.generation == "answered":
-        groups = explained_terms(explanation, case.remarked, shows_text=include_text)
-        parts += [_item(term) for group in groups for term in group.terms if term.verdict or term.is_remarkable]
-        said = ((value.text, Name(value_in_words(value, explanation))) for value in case.unsupported)
-        parts += [Item(Sentence("{}: {}", texts), word="value") for texts in said]
-    return Section(Sentence(f"{{}}: {case.label}{about}", (Name(case.test_id),)), parts)
+        yield Item(Sentence("judged {}", (Name(verdict.in_words(shows_text=found.include_text)),)))
+    if case.generation == "failed":
+        # what the engine says may quote the model
+        why = explanation.output.error_message.strip()[:_LONGEST_FAILURE] if found.include_text else ""
+        said = "The call of the model failed, so there is nothing to explain"
+        yield Item(Sentence(f"{said}: {{}}", (Name(why),)) if why else Sentence(said))
 
 
-def _item(term: ExplainedTerm) -> Item:
-    about = f" ({'; '.join(filter(None, (term.kind, term.answers)))})" if term.verdict else ""
-    below = [Texts.of(who, [Name(said)]) for who, said in term.opinions if said]
-    # what is said of a miss may quote texts
-    said, more = (term.advice, "") if term.verdict else (term.place, f". {term.advice}".rstrip())
-    line = Sentence(f"{term.criterion} {{}}{about}: {{}}{more}", (term.text, Name(said)))
-    return Item(line, word=_word_for(term), below=below)
+def _names(case: CaseLine) -> tuple[str, ...]:
+    return tuple(Name(each) for each in (case.batch_id, case.archetype) if each is not None)
+
+
+def _numbers(case: CaseLine) -> Iterator[str]:
+    """Give what the scores are made of."""
+    for judged in case.judged:
+        beside = lenient_of(case, judged.criterion)
+        yield f"{judged.criterion} {counted(case, judged.criterion)}" + (f" ({beside})" if beside else "")
+    yield f"composite {score(case.row.scores.composite)}"
+
+
+def _item(term: ExplainedTerm, *, verbose: bool) -> Item:
+    expected = Quote(term.expected) if term.expected else Name(term.text)
+    below = [Texts(what, [said]) for what, said in _about_term(term, verbose=verbose)]
+    return Item(Sentence(f"{term.criterion} {{}}", (expected,)), word=_word_for(term), below=below)
+
+
+def _about_term(term: ExplainedTerm, *, verbose: bool) -> Iterator[tuple[str, Sentence]]:
+    if term.place:
+        place = term.place if verbose else term.place.partition(",")[0]
+        how = "where" if term.how == _word_for(term) else term.how
+        yield how, Sentence(f"{place}: {{}}", (Quote(term.found),)) if term.found else Sentence(term.place)
+    if term.narrative and term.narrative != [MarkedText(NOTHING_LIKE_IT)]:
+        yield "narrative", Sentence("{}", (Quote(term.narrative),))
+    if term.advice:
+        yield "why", Sentence("{}" + (f" ({term.answers})" if term.answers else ""), (Name(term.advice),))
+    if verbose and term.verdict:
+        yield "row", Sentence("; ".join(filter(None, (term.kind, term.row))))
+    yield from ((who, Sentence("{}", (Name(said),))) for who, said in term.opinions if said)
+
+
+def _word_for(term: ExplainedTerm) -> str:
+    if term.verdict is not None:
+        return IN_WORDS[term.verdict]
+    return "doubt" if term.is_doubtful else term.how
 
 
 RENDERED: Final[Mapping[Format, Callable[[Explained], str]]] = {**formats(page, Explained.document), "csv": _csv}
-"""Each format of a file, and what makes it; to standard output, print_explanation() is the console's."""
+"""Each format, and what makes it."""

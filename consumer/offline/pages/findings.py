@@ -9,8 +9,7 @@ from rich.style import Style
 from rich.text import Text
 
 from consumer.offline.lint_files import Lint, Located
-from consumer.offline.pages.console_layout import BOLD, RED, YELLOW, Layout, Line
-from consumer.offline.pages.explanation import signed
+from consumer.offline.pages.console_layout import BOLD, RED, YELLOW, Layout, Line, signed
 from consumer.offline.pages.quotes import around
 from consumer.text import count_of, printable
 from safe_core.ceiling import Ceiling

@@ -5,7 +5,8 @@ from typing import TypeVar
 
 from consumer.files.json_text import json_text
 from consumer.offline.destinations import Format
-from consumer.offline.pages.document import Document, console
+from consumer.offline.pages.console_layout import console_text
+from consumer.offline.pages.document import Document
 from consumer.offline.pages.html_parts import html
 from consumer.offline.pages.markdown_parts import markdown
 
@@ -17,7 +18,7 @@ def formats(
 ) -> Mapping[Format, Callable[[_Found], str]]:
     """Give each format, and what makes it; a Markdown page takes at most `max_bytes` of UTF-8."""
     return {
-        "console": lambda found: console(page(found)),
+        "console": lambda found: console_text(page(found)),
         "json": lambda found: json_text(json(found)),
         "markdown": lambda found: markdown(page(found), max_bytes),
         "html": lambda found: html(page(found)),

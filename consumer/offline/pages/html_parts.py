@@ -8,7 +8,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Final
@@ -17,7 +17,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from consumer.offline.pages import report_content
-from consumer.offline.pages.document import Document, Name, Sentence
+from consumer.offline.pages.document import Document, Mark, MarkedText, Name, Quote, Sentence
 from consumer.offline.pages.numbers import BRACKETS, pass_rate, percent, score
 from consumer.text import count_of, printable
 from safe_core import LABELS
@@ -72,7 +72,7 @@ def _template(name: str) -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"percent": percent, "score": score, "written": _written, "slug": slug}
+    environment.filters |= {"percent": percent, "score": score, "written": _written, "slug": slug, "marked": _marked}
     environment.globals |= {
         "brackets": BRACKETS, "content": report_content, "count_of": count_of, "labels": LABELS, "pass_rate": pass_rate,
     }  # fmt: skip
@@ -88,7 +88,22 @@ def _written(sentence: Sentence) -> Markup:
     return _ours(sentence.template).format(*map(_span, sentence.texts))
 
 
+_TAGS: Final[Mapping[Mark, Markup]] = {
+    "lacking": Markup("<del>{}</del>"),
+    "further": Markup("<ins>{}</ins>"),
+    "unsupported": Markup('<mark class="unsupported">{}</mark>'),
+    "pointed": Markup("<mark>{}</mark>"),
+}
+
+
+def _marked(texts: Iterable[MarkedText]) -> Markup:
+    """Give a text with what is marked in it."""
+    return Markup().join(_TAGS.get(each.mark, Markup("{}")).format(printable(each.text)) for each in texts)
+
+
 def _span(text: str) -> Markup:
+    if isinstance(text, Quote):
+        return Markup('<span class="text">{}</span>').format(_marked(text.parts))
     name = "id text" if isinstance(text, Name) else "text"
     return Markup('<span class="{}">{}</span>').format(name, printable(text))
 

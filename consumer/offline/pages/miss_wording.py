@@ -7,6 +7,7 @@ from typing import Any, Final, Literal, NamedTuple
 from consumer.offline.decisions import CaseDecisions
 from consumer.offline.explanations import ANSWER_FIELDS
 from consumer.offline.pages import quotes
+from consumer.offline.pages.document import MarkedText
 from consumer.offline.scored_run import Explanation, OpinionAbout, Remarked, ShownOpinion
 from consumer.text import count_of
 from safe_core import Criterion, Output
@@ -201,9 +202,9 @@ class ExplainedTerm:
     answers: str = ""
     row: str = ""
     advice: str = ""
-    expected: Sequence[quotes.MarkedText] = ()
-    found: Sequence[quotes.MarkedText] = ()
-    narrative: Sequence[quotes.MarkedText] = ()
+    expected: Sequence[MarkedText] = ()
+    found: Sequence[MarkedText] = ()
+    narrative: Sequence[MarkedText] = ()
     how: str = "found"
     is_doubtful: bool = False
     decided: str = ""
@@ -319,7 +320,7 @@ def value_in_words(value: Unsupported, explanation: Explanation | None) -> str:
     return unsupported_in_words(value) + ("" if opinion is None else f"; opinion: {opinion.words}")
 
 
-def near_term(near: NearViolation, found: Sequence[quotes.MarkedText] = ()) -> ExplainedTerm:
+def near_term(near: NearViolation, found: Sequence[MarkedText] = ()) -> ExplainedTerm:
     """Say of a forbidden term how a question has it in another form, and where."""
     place, advice = quotes.place_of(quotes.passage_of(near)), NEAR_LABELS[near.kind]
     return ExplainedTerm("AH", near.term, kind=near.kind, place=place, advice=advice, found=found, how="near")
@@ -329,7 +330,7 @@ def _near(near: NearViolation, quoted: Explanation | None) -> ExplainedTerm:
     return near_term(near, _context(quotes.passage_of(near), quoted))
 
 
-def _context(passage: Passage, quoted: Explanation | None) -> Sequence[quotes.MarkedText]:
+def _context(passage: Passage, quoted: Explanation | None) -> Sequence[MarkedText]:
     return () if quoted is None else quotes.around(quotes.element_of(quoted.output, passage), passage)
 
 
@@ -372,7 +373,7 @@ def _name_of_passage(miss: Miss) -> str:
     return "nearest" if miss.passage and miss.passage not in miss.also_in else "found"
 
 
-def _side_by_side(miss: Miss, output: Output) -> tuple[Sequence[quotes.MarkedText], Sequence[quotes.MarkedText]]:
+def _side_by_side(miss: Miss, output: Output) -> tuple[Sequence[MarkedText], Sequence[MarkedText]]:
     """Give the term and what was found; differences are marked if the two have more in common than not."""
     expected = miss.term.strip()
     if miss.passage is None:
@@ -382,7 +383,7 @@ def _side_by_side(miss: Miss, output: Output) -> tuple[Sequence[quotes.MarkedTex
     return quotes.marked_texts(expected, lacking, "lacking"), quotes.marked_texts(found, further, "further")
 
 
-def _in_narrative(narrative: str | None, nearest: Evidence | None) -> Sequence[quotes.MarkedText]:
+def _in_narrative(narrative: str | None, nearest: Evidence | None) -> Sequence[MarkedText]:
     """Quote how the narrative puts a term, if at all."""
     if narrative is None:
         return ()

@@ -7,9 +7,9 @@ from typing import Final
 from rich.text import Text
 
 from consumer.offline.mutate import Mutation
-from consumer.offline.pages.console_layout import BOLD, Layout, Line
-from consumer.offline.pages.explanation import signed
-from consumer.offline.pages.quotes import MarkedText, around
+from consumer.offline.pages.console_layout import BOLD, Layout, Line, signed
+from consumer.offline.pages.document import MarkedText
+from consumer.offline.pages.quotes import around
 from consumer.text import count_of, printable, quoted
 from safe_core.diagnosis import Passage
 from safe_core.expectations import PLACES

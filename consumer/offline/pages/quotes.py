@@ -3,11 +3,12 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 from unicodedata import category
 
 from rapidfuzz.distance import Indel
 
+from consumer.offline.pages.document import Mark, MarkedText
 from consumer.offline.scored_run import Explanation, Remarked
 from consumer.text import escaped
 from safe_core import Expectations, Output
@@ -102,20 +103,6 @@ _AT_START: Final = re.compile(r"^[^\w\s]+")
 _AT_END: Final = re.compile(r"(?<![^\w\s])[^\w\s]+$")
 
 # --- what is marked in a text -----------------------------------------------------------------------------------------
-
-Mark = Literal["", "lacking", "further", "pointed", "unsupported"]
-"""What a page marks: `lacking` is expected and not there, `further` is there and not expected, `pointed` is found.
-
-`unsupported` is a value that the narrative does not have.
-"""
-
-
-class MarkedText(NamedTuple):
-    """A stretch of a text; in one that is marked, invisible characters are escaped."""
-
-    text: str
-    mark: Mark = ""
-
 
 ELLIPSIS: Final = MarkedText("…")
 
