@@ -93,7 +93,7 @@ def test_a_result_can_be_explained_by_the_record_that_it_names(site_over: Callab
             continue
         warned = "Attention This output was made from another narrative" in told
         assert warned is (result["input_matches"] is False)
-        assert f"{result['result']['test_id']}: {result['result']['label']}, CR " in told
+        assert f"{result['result']['test_id']}: {result['result']['label']}" in told
         for term in result["result"]["details"]["CR"]["missing"]:
             assert term in re.sub(r"\[-|-\]", "", explained.stdout)
     beyond = f"{site.topics.input}/0/1000"
