@@ -122,7 +122,7 @@ SAID = {
     "safe score --outputs run.json --test-dir cases --verbose": (2, "╔═"),
     "safe gate report.json --min-pass-rate 0.8 --fail-on fail": (1, "gate NOT passed"),
     "safe verify report.json --outputs run.json --test-dir cases": (0, "verified:"),
-    "safe explain ST-001 --outputs run.json --test-dir cases": (0, "1 miss:"),
+    "safe explain ST-001 --outputs run.json --test-dir cases": (0, "1 case explained"),
     "safe lint cases --outputs run.json": (1, "Ceiling:"),
     "safe compare report.json report.json --output comparison.md --fail-on-regression": (0, "Nothing changed beyond"),
 }

@@ -338,10 +338,10 @@ def test_explained_cases_without_an_output_share_a_line(capsys: pytest.CaptureFi
     explain = ["explain", "-b", "asthma_1", "-i", "run.json", "-t", "cases"]
     assert main(explain) == 0
     text = capsys.readouterr().out
-    assert "\n\nA-1  FAIL" in text
-    assert text.endswith("\n\nNo output: 2 cases: A-2, A-4\n")
+    assert "\n\nA-1: Fail" in text
+    assert text.endswith("\n\nNo output: 2 cases\n  A-2, A-4\n")
     assert main([*explain, "--test", "A-2"]) == 0  # whoever names it wants to see it
-    assert capsys.readouterr().out.startswith("A-2  FAIL (no output)")
+    assert capsys.readouterr().out.startswith("1 case explained\n\nA-2: Fail (no output)")
 
 
 def test_a_report_shows_no_text_in_another_order_than_it_has(capsys: pytest.CaptureFixture[str]) -> None:
