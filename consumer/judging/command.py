@@ -140,7 +140,7 @@ def _runs(policy: Policy, request: JudgeRequest, decisions: Decisions) -> Iterat
 
 
 def _dry_run(questions: Sequence[Question], repeat: int = 1) -> int:
-    print(RUBRIC, *(question.document for question in questions), sep="\n")
+    print(RUBRIC, *(printable(question.document) for question in questions), sep="\n")
     distinct = {question.document for question in questions}
     tokens = repeat * sum(len(document) + len(RUBRIC) for document in distinct) // _CHARACTERS_OF_TOKEN
     times = f", each {repeat} times" if repeat > 1 else ""

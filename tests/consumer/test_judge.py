@@ -402,6 +402,17 @@ def test_a_dry_run_prints_what_would_be_sent_and_sends_nothing(
     assert endpoint.requests == []
 
 
+def test_a_dry_run_escapes_what_a_terminal_would_obey(
+    endpoint: ModelEndpoint, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_cases({"J-1": (["fever and wheeze on arrival"], ["Wheeze \x9b2J\u202e was noted."], "Salbutamol was given.")})
+    assert judge(endpoint, "--dry-run") == 0
+    printed = capsys.readouterr().out
+    assert "Wheeze \\u009b2J\\u202e was" in printed
+    assert judge(endpoint) == 0
+    assert endpoint.documents == [json.loads(line) for line in printed.splitlines()[1:]]  # the same, as JSON
+
+
 def test_no_text_is_in_a_log_an_error_or_the_name_of_a_reply(
     endpoint: ModelEndpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
