@@ -77,8 +77,8 @@ def test_a_time_that_its_zone_puts_out_of_the_calendar_is_shown_as_its_end(
         report(tmp_path / name, {"T1": "Pass"}, at)
     assert main(["history", str(tmp_path)]) == 0
     printed = capsys.readouterr().out
-    assert "a.json  0001-01-01T00:00Z\n" in printed
-    assert "b.json  9999-12-31T23:59Z\n" in printed
+    assert "a.json  0001-01-01T00:00Z " in printed
+    assert "b.json  9999-12-31T23:59Z " in printed
 
 
 def test_what_a_run_does_not_answer_is_null(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
