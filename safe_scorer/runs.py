@@ -24,6 +24,7 @@ from safe_core import (
     Expectations,
     Generation,
     InvalidExpectations,
+    InvalidOutput,
     Label,
     Output,
     Policy,
@@ -118,6 +119,7 @@ def score(
     Raises InvalidExpectations or InvalidOutput (both ValueError), which name the place and never the text.
     """
     document = {"expectations": case.document()} if isinstance(case, Expectations) else case
+    _refuse_wholes(document, output)
     whole = document if "expectations" in document else {"expectations": document}
     (test_case,) = parse_batch({"test_cases": [{"test_id": "case", **whole}]}).cases
     if isinstance(test_case, BadTestCase):
@@ -127,6 +129,15 @@ def score(
     is_answered = kind_of(said, policy.engine_texts).generation == "answered"
     hits = hits_in(said, expected) if is_answered else hits_of_failure(expected)
     return score_of_hits(expected, hits, policy.rules_for(by.metric_id, by.archetype))
+
+
+def _refuse_wholes(case: Document, output: Document | Output | None) -> None:
+    """Raise where something else was given than what is scored: without its keys, it would score as empty."""
+    if "test_id" in case and "expectations" not in case:
+        raise InvalidExpectations("the test case has no expectations")
+    keys = output if isinstance(output, Mapping) else ()
+    if holder := next((name for name in ("engine_output", "output") if name in keys), None):
+        raise InvalidOutput(f"output is a whole event or entry of a report: give what it has as {holder}")
 
 
 def score_run(

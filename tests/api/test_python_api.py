@@ -141,6 +141,17 @@ def test_a_score_follows_the_policy_the_concern_and_the_failure_of_a_call() -> N
         safe_scorer.score(case, {"signals": "secret"})
 
 
+@pytest.mark.parametrize("holder", ["output", "engine_output"])
+def test_what_would_score_as_empty_because_it_is_something_else_is_refused(holder: str) -> None:
+    case = {"test_id": "A-1", "expectations": {"signal_generation": {"must_find_signals": ["wheeze"]}}}
+    output = {"signals": ["wheeze"]}
+    assert safe_scorer.score(case, output).label == "Pass"
+    with pytest.raises(ValueError, match=f"give what it has as {holder}"):
+        safe_scorer.score(case, {"test_id": "A-1", holder: output})
+    with pytest.raises(ValueError, match="the test case has no expectations"):
+        safe_scorer.score({"test_id": "A-1", "expectation": case["expectations"]}, output)
+
+
 def test_lists_in_memory_give_the_same_run_as_files(run: safe_scorer.Run) -> None:
     same = safe_scorer.score_run(CASES, EVENTS, concern="stroke", explain=True)
     assert [row._replace(batch_id=None, input_matches=None) for row in same.cases()] == [
