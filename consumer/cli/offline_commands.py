@@ -228,8 +228,9 @@ def _triage_request(
     from consumer.judging.opinions import read_opinions
     from consumer.offline.triage import TriageRequest
 
-    folder, read = test_folder(cases.test_dir, loaded), read_opinions(answers.opinions)
-    return TriageRequest(folder, cases.batch, cases.concern, on_duplicate, include_text, answers.chosen, read)
+    folder, file = test_folder(cases.test_dir, loaded), answers.opinions
+    chosen, read = answers.chosen, read_opinions(file)
+    return TriageRequest(folder, cases.batch, cases.concern, on_duplicate, include_text, chosen, read, file)
 
 
 @command(app, "Decide on missed terms and proposals, on a page in the browser.")

@@ -107,7 +107,7 @@ def _destinations(
     # All of the folder's batches are inputs: those that were not selected tell whose case an output answers.
     batches = (request.test_dir / f"{name}.json" for name in batch_names(request.test_dir))
     configuration = request.config_file or Path(FILE_NAME)
-    check_writable(asked, [*paths, *batches, configuration], force=request.force)
+    check_writable(asked, [*paths, *batches, configuration, *filter(None, [request.opinions])], force=request.force)
     return asked
 
 

@@ -31,7 +31,7 @@ class TriageRequest:
     """Which outputs are triaged against which test cases, as `safe score` selects them; no concern is all of them.
 
     With `include_text`, pages quote outputs (contract.md, "Confidentiality"); `answers` choose among the missed terms,
-    `opinions` stand beside them.
+    `opinions` stand beside them, read from `opinions_file`.
     """
 
     test_dir: Path
@@ -41,6 +41,7 @@ class TriageRequest:
     include_text: bool = False
     answers: AnswerFilter = ANY_ANSWER
     opinions: Opinions | None = None
+    opinions_file: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)

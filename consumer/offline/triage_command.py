@@ -29,7 +29,7 @@ def triage_command(
     """Triage, write what was asked for, and give the exit code; raises ConfigurationError."""
     paths = [file for path in outputs for file in output_files(path)]
     batches = (request.test_dir / f"{name}.json" for name in batch_names(request.test_dir))
-    asked = wanted.destinations(RENDERED, [*paths, *batches])
+    asked = wanted.destinations(RENDERED, [*paths, *batches, *filter(None, [request.opinions_file])])
     check_outside(asked, request.test_dir)
     if write_to is not None:
         _check_folder(write_to, request.test_dir)

@@ -779,6 +779,16 @@ def test_no_score_label_or_verdict_depends_on_an_opinion(opinions: str) -> None:
     assert opined != plain
 
 
+@pytest.mark.parametrize("command", ["explain", "score", "triage"])
+def test_a_file_of_opinions_that_is_read_is_not_replaced(
+    command: str, opinions: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = Path(opinions).read_bytes()
+    assert main(with_opinions(opinions, command, "-o", opinions, "--force")) == 3
+    assert f"--output {opinions} is an input; name another file" in capsys.readouterr().err
+    assert Path(opinions).read_bytes() == before
+
+
 def test_an_opinion_on_another_text_is_not_shown(opinions: str, capsys: pytest.CaptureFixture[str]) -> None:
     write_cases({name: (terms, [f"{signals[0]} Again."], summary) for name, (terms, signals, summary) in CASES.items()})
     assert main(with_opinions(opinions, "explain", "--all")) == 0
