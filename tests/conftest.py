@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
@@ -28,8 +29,10 @@ def missing(reason: str) -> NoReturn:
 
 
 def pytest_configure() -> None:
-    """Whatever ends the run, its brokers and workers end with it."""
+    """Whatever ends the run, its brokers and workers end with it; and what it starts can be interrupted."""
     leave_nothing()
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as for what a shell runs in the background
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(wrapper=True)
