@@ -4,11 +4,12 @@ from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, Final, Literal, NamedTuple, Self
+from typing import Final, Literal, NamedTuple, Self
 
-import orjson
+import msgspec
 
 from consumer.offline.pages.report_content import most_frequent
+from consumer.results.events import Count, ReportEvent, ResultEvent, Summary, report_of, result_of
 from consumer.settings import Settings
 from consumer.text import count_of, natural_order
 from consumer.wire.record import Record
@@ -48,21 +49,22 @@ class ReportDigest:
     """What is kept of a batch's last report, which may be a mebibyte; `terms` are those missed or used most."""
 
     generated_at: str
-    summary: Mapping[str, Any]
+    summary: Summary
     means: Mapping[str, float]
     terms: Mapping[Outcome, Mapping[str, int]]
     vacuous: Mapping[str, int]
     empty_outputs: int
 
     @classmethod
-    def of(cls, report: Mapping[str, Any]) -> Self:
-        """Take what is shown out of a report event."""
+    def of(cls, report: ReportEvent) -> Self:
+        """Take what is shown out of a report event; raises KeyError, TypeError or ValueError for what is none."""
         terms: dict[Outcome, Counter[str]] = {"missing": Counter(), "used": Counter()}
-        for each in most_frequent(report):
-            terms[each.how][each.term] += each.times
+        for each in most_frequent({"failure_analysis": report.failure_analysis}):
+            terms[each.how][msgspec.convert(each.term, str)] += msgspec.convert(each.times, Count)
         kept = {how: dict(_ranked(counts)[:_TERMS_KEPT]) for how, counts in terms.items()}
-        vacuous, empty = report.get("vacuous", {}), report.get("empty_outputs", 0)
-        return cls(report["generated_at"], report["summary"], report["mean_scores"], kept, vacuous, empty)
+        return cls(
+            report.generated_at, report.summary, report.mean_scores, kept, report.vacuous, report.empty_outputs
+        )  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -70,29 +72,29 @@ class BatchCard:
     """What the last result and the last report of a batch say about it; `expected` is 0 where nobody knows."""
 
     expected: int = 0
-    summary: Mapping[str, Any] = field(default_factory=dict)
+    summary: Summary = field(default_factory=dict)
     scored_at: str = ""
     report: ReportDigest | None = None
 
     @property
     def cases(self) -> int:
         """Test cases that have a result."""
-        return int(self.summary.get("total_cases", 0))
+        return int(self.summary.get("total_cases") or 0)
 
     def count(self, label: str) -> int:
         """Cases with a label."""
-        return int(self.summary.get(label.lower(), 0))
+        return int(self.summary.get(label.lower()) or 0)
 
-    def note_result(self, document: Mapping[str, Any]) -> None:
+    def note_result(self, event: ResultEvent) -> None:
         """Take the summary of a result: those of a batch come in the order in which they were counted."""
-        self.summary, self.scored_at = document["summary"], document["timestamp"]
-        self.expected = document["expected_cases"] or 0
+        self.summary, self.scored_at = event.summary, event.timestamp
+        self.expected = event.expected_cases or 0
 
-    def note_report(self, document: Mapping[str, Any]) -> None:
+    def note_report(self, event: ReportEvent, digest: ReportDigest) -> None:
         """Take a report; its summary, which may be older than that of a result, only as long as there is no result."""
-        self.report = ReportDigest.of(document)
+        self.report = digest
         if not self.scored_at:
-            self.summary, self.expected = document["summary"], document["expected_cases"] or 0
+            self.summary, self.expected = event.summary, event.expected_cases or 0
 
     @property
     def is_final(self) -> bool:
@@ -118,23 +120,23 @@ class Scorecard:
         return self._note[record.topic](record)
 
     def _note_result(self, record: Record) -> Arrival | None:
-        document = orjson.loads(record.value or b"")
-        source, result, name = document["source"], document["result"], _name(document)
-        identity = (source["topic"], source["partition"], source["offset"], document["scorer"]["fingerprint"])
+        event = result_of(record)
+        result, source, name = event.result, event.source, _name(event)
+        scores = tuple(result.scores[criterion] for criterion in CRITERIA)
+        identity = (source.topic, source.partition, source.offset, event.scorer.fingerprint)
         if identity in self._sources:
             return None  # delivered at least once, shown once
         self._sources.keep(identity, None)
-        self._card(name).note_result(document)
-        key = (name, result["test_id"])
+        self._card(name).note_result(event)
+        key = (name, result.test_id)
         was = self._labels.get(key)
-        self._labels.keep(key, result["label"])
-        scores = tuple(result["scores"][criterion] for criterion in CRITERIA)
-        archetype = result["archetype"] or UNKNOWN_ARCHETYPE
-        return self.arrive(Arrival(result["label"], result["test_id"], archetype, scores, was))
+        self._labels.keep(key, result.label)
+        return self.arrive(Arrival(result.label, result.test_id, result.archetype or UNKNOWN_ARCHETYPE, scores, was))
 
     def _note_report(self, record: Record) -> None:
-        document = orjson.loads(record.value or b"")
-        self._card(_name(document)).note_report(document)
+        event = report_of(record)
+        digest = ReportDigest.of(event)
+        self._card(_name(event)).note_report(event, digest)
 
     def _card(self, name: BatchName) -> BatchCard:
         """Give the card of a batch, which is now the one that changed last."""
@@ -181,8 +183,8 @@ def remarks(cards: Iterable[BatchCard]) -> list[str]:
     return said + ([f"empty outputs: {empty}"] if empty else [])
 
 
-def _name(document: Mapping[str, Any]) -> BatchName:
-    return BatchName(document["concern_id"], document["batch_id"])
+def _name(event: ResultEvent | ReportEvent) -> BatchName:
+    return BatchName(event.concern_id, event.batch_id)
 
 
 def _ranked(counts: Mapping[str, int]) -> list[tuple[str, int]]:

@@ -5,7 +5,7 @@ import io
 import json
 import os
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -202,6 +202,40 @@ def test_what_safe_did_not_write_is_ignored_and_counted(key: bytes | None, type_
     made = SimpleNamespace(topic=Settings().result_topic, key=key, value=value, headers=[("ce_type", type_)])
     assert chosen.read(cast("Record", made), card.note) is None
     assert chosen.remarks("results") == ["ignored 1 record that SAFE did not write to results"]
+
+
+ODD = (None, "x", -1, 0.5, 10**400, [None], {"x": None})
+
+
+def with_one_odd_value(document: Any, odd: object) -> Iterator[Any]:
+    """Documents in each of which one value, at whatever depth, is another one, or is not there."""
+    if not isinstance(document, (dict, list)):
+        return
+    for key, value in document.items() if isinstance(document, dict) else enumerate(document):
+        for other in (odd, *with_one_odd_value(value, odd)):
+            changed = document.copy()
+            changed[key] = other
+            yield changed
+
+
+@pytest.mark.parametrize("odd", ODD, ids=lambda odd: str(odd)[:9])
+@pytest.mark.parametrize("kind", ["result", "report"])
+def test_an_event_with_one_odd_value_is_shown_or_counted_as_foreign(kind: str, odd: object) -> None:
+    console = Console(file=io.StringIO(), width=80, height=24, force_terminal=True, color_system=None)
+    topic = Settings().result_topic if kind == "result" else Settings().report_topic
+    foreign = 0
+    for document in with_one_odd_value(example(kind), odd):
+        made = record(topic, example(kind))
+        made.value = json.dumps(document).encode()
+        chosen, card = Chosen(Batches(())), Scorecard(Settings())
+        chosen.read(made, card.note)
+        if chosen.foreign:
+            assert not card.batches
+            foreign += 1
+        else:
+            console.print(_drawn(Screen(console, card, "SAFE results", None)))
+            closing(console, card)
+    assert foreign > 10
 
 
 class FakeTopics:
