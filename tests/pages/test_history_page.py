@@ -74,6 +74,21 @@ async def test_one_run_may_stand_on_both_sides(chrome: Browser, tmp_path: Path, 
         assert [each.rpartition("/")[2] for each in tab.asked_for if "/runs/" in each] == ["run-1.js"]
 
 
+async def test_a_term_that_is_listed_twice_is_counted_as_the_report_counts_it(chrome: Browser, tmp_path: Path) -> None:
+    [path] = write_runs(tmp_path / "reports", runs=1, cases=1)
+    report = json.loads(path.read_text())
+    [result] = report["results"]
+    terms = result["details"]["CR"]
+    terms["found"] = terms["found"] * 2 or terms["missing"][:1] * 2
+    found = len(terms["found"]) + len(result["details"]["AC"]["found"])
+    path.write_text(json.dumps(report))
+    assert main(["history", str(path), "-o", str(tmp_path / "page")]) == 0
+    async with chrome.tab() as tab:
+        await tab.open((tmp_path / "page" / "index.html").as_uri())
+        cell = await tab.evaluate("document.querySelector('#cases td:last-child').innerText")
+    assert cell == f"{result['label'][0]}{found}"
+
+
 def _results(folder: Path) -> Any:
     return json.loads((folder / "reports" / "run_01.json").read_text())["results"]
 

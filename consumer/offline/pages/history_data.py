@@ -39,6 +39,7 @@ def _case(case: CaseHistory) -> dict[str, Any]:
         "id": printable(case.test_id),
         "batch": printable(case.batch_id or ""),
         "labels": "".join(_letter(case, number) for number in range(len(case.labels))),
+        "found": case.found,
         "scores": [
             None if label is None or result is None else round(result.scores.composite * 100)
             for label, result in zip(case.labels, case.results, strict=True)

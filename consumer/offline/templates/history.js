@@ -92,9 +92,8 @@
     const id = make("button", { type: "button", className: "text", textContent: each.id });
     id.addEventListener("click", () => open(cases.indexOf(each)));
     const cells = Array.from(each.labels, (letter, run) => {
-      const found = each.terms.filter(([criterion, , marks]) => criterion !== "AH" && marks[run] === "+").length;
       const star = letter === "." || letter === letter.toUpperCase() ? "" : "*";
-      const said = letter === "." ? "." : `${letter.toUpperCase()}${found}${star}`;
+      const said = letter === "." ? "." : `${letter.toUpperCase()}${each.found[run]}${star}`;
       return make("td", { className: labelOf(letter).toLowerCase(), textContent: said });
     });
     for (const run of [a, b]) cells[run].classList.add("chosen");
