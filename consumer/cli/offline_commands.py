@@ -4,6 +4,7 @@ What a command needs is imported when it runs, so that help is printed at once.
 """
 # ruff: noqa: PLC0415
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -148,7 +149,7 @@ def explain(
 
     which = chosen.which
     if source is not None:
-        _refuse_beside_source(chosen.named or outputs, answers.chosen)
+        _refuse_beside_source(chosen, answers, cases, {"--outputs": outputs, "--on-duplicate": on_duplicate})
         return _explain_record(source, cases, shown, cluster, strict_ah=strict_ah)
     if not outputs:
         raise ConfigurationError("nothing to explain was given: give --outputs, or --source")
@@ -174,12 +175,24 @@ def _explain_record(
     return explain_record(loaded.settings, loaded.policy, coordinates, folder, shown.shape)
 
 
-def _refuse_beside_source(choosing: object, narrowing: object) -> None:
-    if choosing:
-        raise ConfigurationError("--source names one record by itself: leave test_ids and --outputs out")
-    if narrowing:
+def _refuse_beside_source(
+    chosen: groups.ChosenOptions, answers: groups.AnswerOptions, cases: groups.CaseOptions, given: Mapping[str, object]
+) -> None:
+    choosing = {
+        "test_ids": chosen.named,
+        "--failing": chosen.failing,
+        "--label": chosen.label,
+        "--all": chosen.everything,
+        "--batch": cases.batch != "*",
+        "--concern": cases.concern,
+        "--output-says": answers.output_says,
+        "--narrative-says": answers.narrative_says,
+        "--opinions": answers.opinions,
+    }
+    without_effect = [name for name, value in {**choosing, **given}.items() if value]
+    if without_effect:
         raise ConfigurationError(
-            "--source explains every term of one record: leave --output-says and --narrative-says out"
+            f"--source explains every term of one record: leave {' and '.join(without_effect)} out"
         )
 
 

@@ -113,7 +113,7 @@ def test_an_unknown_answer_is_refused(files: list[str], capsys: pytest.CaptureFi
     error = " ".join(capsys.readouterr().err.split())
     assert "choose from" in error
     assert main(["explain", "--source", "t/0/1", "--output-says", "said", "-t", files[-1]]) == 3
-    assert "leave --output-says and --narrative-says out" in capsys.readouterr().err
+    assert "--source explains every term of one record: leave --output-says out" in capsys.readouterr().err
 
 
 def test_help_names_every_answer(capsys: pytest.CaptureFixture[str]) -> None:
