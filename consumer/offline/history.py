@@ -326,7 +326,10 @@ class ReportFiles(NamedTuple):
 
 
 def report_files(paths: Sequence[Path]) -> ReportFiles:
-    """Find the reports of folders; any other path is taken for a report. Raises ConfigurationError."""
+    """Find the reports of folders; any other path is taken for a report. Raises ConfigurationError.
+
+    A report that is named twice, such as by itself and with its folder, is one run.
+    """
     reports: list[Path] = []
     others: list[Path] = []
     for path in paths:
@@ -340,7 +343,8 @@ def report_files(paths: Sequence[Path]) -> ReportFiles:
             raise unusable(path, "holds no reports of safe score (*.json)")
         reports.extend(held)
         others.extend(each for each in found if each not in held)
-    return ReportFiles(reports, others)
+    once = {path.resolve(): path for path in reversed(reports)}
+    return ReportFiles([*reversed(once.values())], others)
 
 
 def history(files: Sequence[Path], groups: Sequence[str] = (), *, as_given: bool = False) -> History:

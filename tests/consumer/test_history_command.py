@@ -269,6 +269,16 @@ def test_reports_of_safe_score_are_read(tmp_path: Path, capsys: pytest.CaptureFi
     assert [(case["test_id"], case["labels"]) for case in document["cases"]] == [("T1", ["Pass"]), ("T2", [None])]
 
 
+def test_a_report_that_is_named_twice_is_one_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = report(tmp_path / "runs" / "a.json", {"T1": "Pass"})
+    report(tmp_path / "runs" / "b.json", {"T1": "Fail"})
+    monkeypatch.chdir(run.parent)
+    document = outcome(capsys, "b.json", str(run.parent), "./a.json", "--as-given")
+    assert [each["name"] for each in document["runs"]] == ["b.json", "a.json"]
+
+
 def test_a_report_of_a_folder_is_never_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = report(tmp_path / "runs" / "run.json", {"T1": "Pass"})
     before = run.read_bytes()
