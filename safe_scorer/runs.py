@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Document = Mapping[str, Any]
-Given = str | Path | Sequence[Document]
+Given = str | Path | Document | Sequence[Document]
 Outcome = Literal["found", "missing", "used", "avoided"]
 
 
@@ -152,7 +152,8 @@ def score_run(
 ) -> Run:
     """Score outputs as `safe score` does. `cases` is a folder of batch files or test cases, `outputs` files or events.
 
-    `concern` may be left out where all test cases are of one. Raises ConfigurationError for what cannot be used.
+    One test case, file or event needs no list. `concern` may be left out where all test cases are of one. Raises
+    ConfigurationError for what cannot be used.
     """
     with TemporaryDirectory() as scratch, _naming_arguments(Path(scratch)):
         selection = select(_folder(cases, Path(scratch)), concern, batch)
@@ -193,13 +194,14 @@ def _folder(cases: Given, scratch: Path) -> Path:
     """Give the folder of test cases; those in memory are written into one."""
     if isinstance(cases, str | Path):
         return Path(cases)
-    (scratch / _CASES).write_text(json.dumps({"test_cases": [*cases]}), encoding="utf-8")
+    listed = [cases] if isinstance(cases, Mapping) else [*cases]
+    (scratch / _CASES).write_text(json.dumps({"test_cases": listed}), encoding="utf-8")
     return scratch
 
 
 def _files(outputs: Given | Sequence[str | Path], scratch: Path) -> Sequence[Path]:
     """Give the files of outputs; events in memory are written into one."""
-    given = [outputs] if isinstance(outputs, str | Path) else outputs
+    given = [outputs] if isinstance(outputs, str | Path | Mapping) else outputs
     paths = [Path(each) for each in given if isinstance(each, str | Path)]
     if paths and len(paths) < len(given):
         raise ConfigurationError("outputs mix paths and events; give either, or write the events to a file")

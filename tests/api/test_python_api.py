@@ -206,6 +206,12 @@ def test_an_error_in_what_is_in_memory_names_the_argument() -> None:
         safe_scorer.score_run(CASES, [EVENTS[0], {"test_id": "S-2", "output": 7}])
 
 
+def test_one_case_and_one_event_need_no_list() -> None:
+    alone = safe_scorer.score_run(CASES[0], EVENTS[0])
+    assert alone.cases() == safe_scorer.score_run(CASES[:1], EVENTS[:1]).cases()
+    assert alone.cases()[0].generation == "answered"
+
+
 def test_remarks_say_what_was_not_used() -> None:
     run = safe_scorer.score_run(CASES, EVENTS[:-1])
     assert [remark for remark in run.remarks if "1 of 6 test cases" in remark]
