@@ -16,6 +16,7 @@ from consumer.judging.calibration import Standing, read_file
 from consumer.judging.questions import RUBRIC_HASH, Answer, OpinionKind, Question, questions_of
 from consumer.offline.explanations import with_opinions as beside_entries
 from consumer.offline.scored_run import CaseLine, Explanation, OpinionAbout, ScoredRun, ShownOpinion
+from consumer.terminal import print_message
 from consumer.text import visible
 
 _SAID: Final[Mapping[OpinionKind, tuple[str, str]]] = {
@@ -80,8 +81,15 @@ def as_text(document: msgspec.Struct) -> str:
 
 
 def read_opinions(path: Path | None) -> Opinions | None:
-    """Read a file of opinions, if there is one; raises ConfigurationError."""
-    return None if path is None else read_file(path, Opinions, "--opinions", "safe judge")
+    """Read a file of opinions, if there is one, and say if none can be found; raises ConfigurationError."""
+    if path is None:
+        return None
+    read = read_file(path, Opinions, "--opinions", "safe judge")
+    if read.rubric != RUBRIC_HASH:
+        print_message(
+            f"--opinions {path}: by another rubric than that of this version, so none is shown: run safe judge"
+        )
+    return read
 
 
 def with_opinions(run: ScoredRun, opinions: Opinions | None) -> ScoredRun:

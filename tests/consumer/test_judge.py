@@ -810,6 +810,18 @@ def test_opinions_of_another_version_are_stale(endpoint: ModelEndpoint, capsys: 
         assert f"(m-1, {worth}" in capsys.readouterr().out
 
 
+def test_that_no_opinion_is_by_the_rubric_of_today_is_said(
+    endpoint: ModelEndpoint, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert judge(endpoint, "-o", "opinions.json") == 0
+    document = json.loads(Path("opinions.json").read_bytes())
+    for rubric, is_said in ((document["rubric"], False), ("sha256:older", True)):
+        Path("opinions.json").write_text(json.dumps({**document, "rubric": rubric}), encoding="utf-8")
+        capsys.readouterr()
+        assert main(with_opinions("opinions.json", "explain", "--all")) == 0
+        assert ("--opinions opinions.json: by another rubric" in capsys.readouterr().err) is is_said
+
+
 @pytest.mark.parametrize("text", ["{", "[]", '{"safe_opinions": 2}', "\xff"])
 def test_a_file_that_holds_no_opinions_is_named(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path("o.json").write_text(text, encoding="latin-1")
