@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import combinations, islice, takewhile
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, TypeVar
 
 from safe_core.diagnosis import relations
-from safe_core.diagnosis.conversions import is_converted, is_temperature
+from safe_core.diagnosis.conversions import in_celsius, is_converted, is_temperature
 from safe_core.diagnosis.numbers_in_text import Value, same, values
 from safe_core.diagnosis.reading import MAX_WORDS, read
 from safe_core.diagnosis.units import units_of
@@ -24,6 +24,7 @@ from safe_core.doses import Drugs, drugs_of
 from safe_core.nearest_values import NearestValues
 from safe_core.sides import Side, sides_in
 
+_T = TypeVar("_T")
 UnsupportedKind = Literal["nowhere", "of_something_else"]
 
 
@@ -146,6 +147,9 @@ class Dose(NamedTuple):
 
 _Key = tuple[str, str]
 _Sized = Sequence[tuple[float, Value]]
+_Degrees = Sequence[tuple[float, _Key]]
+_MOST_DEGREES_OFF: Final = 0.6
+"""How far apart in degrees Celsius two values may be that are one, rounded to whole ones: a little more."""
 
 
 class Told(NamedTuple):
@@ -153,8 +157,9 @@ class Told(NamedTuple):
 
     A text may be full of values, so each is found by what it has in common with a claim, and never by comparing all.
     `ends` are the values of each scale, of a range both ends; `alike` the values that may be one in two scales;
-    `sized` those that can be converted, by size; `placed` those that may stand for another of the same thing; `doses`
-    those of a size or an amount; `dosed` the drugs with the scales of their doses.
+    `sized` those that can be converted, by size; `degrees` those that may be temperatures, in Celsius; `placed`
+    those that may stand for another of the same thing; `doses` those of a size or an amount; `dosed` the drugs with
+    the scales of their doses.
     """
 
     text: str
@@ -162,6 +167,7 @@ class Told(NamedTuple):
     alike: Mapping[str, Sequence[Value]]
     sized: Mapping[str, _Sized]
     open_sizes: Mapping[str, Sequence[Value]]
+    degrees: Mapping[str, _Degrees]
     placed: Mapping[_Key, Sequence[Placed]]
     bare: frozenset[Fraction]
     numbers: frozenset[Fraction]
@@ -211,10 +217,15 @@ class Told(NamedTuple):
             return ()
         number = Fraction(value.canonical)
         if value.scale == "temperature":
-            return (key for key in self.placed if key[0] == "heat" and is_temperature(Fraction(key[1]), number))
+            return (key for key in self._about("heat", number) if is_temperature(Fraction(key[1]), number))
         if value.scale == "bare" and _HEAT & claim.around:
-            return (key for key in self.placed if key[0] == "temperature" and is_temperature(number, Fraction(key[1])))
+            told = self._about("temperature", in_celsius(number))
+            return (key for key in told if is_temperature(number, Fraction(key[1])))
         return [("number", str(number / 100)) if value.scale == "share" else ("share", str(number * 100))]
+
+    def _about(self, sort: str, degrees: Fraction) -> Iterator[_Key]:
+        """Give the values of a sort that are about as many degrees Celsius."""
+        return _within(self.degrees[sort], float(degrees), _MOST_DEGREES_OFF)
 
     def gives_to_another(self, claim: Value, of_claims: Drugs, drug: str) -> bool:
         """Tell whether a dose is that of another drug.
@@ -257,6 +268,7 @@ def told_by(narrative: str) -> Told:
     placed += [Placed(each, wording) for each in values(wording) if wording != narrative]
     every = {_anywhere(reading): None for each in placed for reading in _readings(each)}
     by_scale = _grouped((_scale(each), each) for each in every)
+    may_stand = _that_may_stand_for_others(placed)
     drugs = drugs_of(narrative, facts)
     return Told(
         narrative,
@@ -264,7 +276,8 @@ def told_by(narrative: str) -> Told:
         _grouped((key, each) for each in every for key in _keys_of(each)),
         {scale: _by_size(own) for scale, own in by_scale.items() if scale in _CONVERTED},
         {scale: own for scale, own in by_scale.items() if scale.endswith(" by bare")},
-        _that_may_stand_for_others(placed),
+        _by_degrees(may_stand),
+        may_stand,
         frozenset(number for each in found if each.kind == "number" for number in _numbers(each)),
         frozenset(number for each in found for number in _numbers(each)),
         frozenset(
@@ -315,8 +328,22 @@ def _of_about_one_size(claim: Value, among: _Sized) -> Iterator[Value]:
     if size is not None:
         share, most = _CONVERTED[_scale(claim)]
         reach = share * size + most
-        first = bisect_left(among, size - reach, key=lambda each: each[0])
-        yield from (each for _, each in takewhile(lambda each: each[0] <= size + reach, islice(among, first, None)))
+        yield from _within(among, size, reach)
+
+
+def _within(among: Sequence[tuple[float, _T]], size: float, reach: float) -> Iterator[_T]:
+    """Give what is of about a size, among some in the order of their sizes."""
+    first = bisect_left(among, size - reach, key=lambda each: each[0])
+    return (each for _, each in takewhile(lambda each: each[0] <= size + reach, islice(among, first, None)))
+
+
+def _by_degrees(keys: Iterable[_Key]) -> Mapping[str, _Degrees]:
+    found: dict[str, list[tuple[float, _Key]]] = {"heat": [], "temperature": []}
+    for sort, canonical in keys:
+        if sort in found:
+            number = Fraction(canonical)
+            found[sort].append((float(in_celsius(number) if sort == "heat" else number), (sort, canonical)))
+    return {sort: sorted(of_sort) for sort, of_sort in found.items()}
 
 
 def _dose_keys(value: Value) -> Iterator[_Key]:

@@ -51,8 +51,12 @@ def is_either_order(one: "Value", other: "Value") -> bool:
 
 def is_temperature(number: Fraction, degrees: Fraction) -> bool:
     """Tell whether a number without a unit, in either one, is a temperature in degrees Celsius, rounded."""
-    celsius = number if number < 45 else (number - 32) * Fraction(5, 9)
-    return abs(celsius - degrees) <= _step(number) / 2
+    return abs(in_celsius(number) - degrees) <= _step(number) / 2
+
+
+def in_celsius(number: Fraction) -> Fraction:
+    """Give a temperature of a body that is written without its unit in degrees Celsius."""
+    return number if number < 45 else (number - 32) * Fraction(5, 9)
 
 
 def _is_share(share: "Value", part: "Value") -> bool:

@@ -145,12 +145,12 @@ def test_a_long_narrative_with_the_same_dose_again_and_again_supports_it() -> No
     [
         ("aspirin {0}.5 mg daily. ", "aspirin {0}.25 mg daily. ", 500),  # the first 500 are told
         ("it was {0} then. ", "aspirin {0} mg, warfarin {0} mg. ", 0),
-        ("he weighs {0} lb. ", "weight {0}.4 kg. ", None),
-        ("temperature of {0}. ", "temp {0}.4 C. ", None),
+        ("he weighs {0} lb. ", "weight {0}.4 kg. ", 500),
+        ("temperature of {0}. ", "temp {0}.4 C. ", 463),
     ],
 )
-def test_texts_full_of_values_are_compared_whole(told: str, claimed: str, count: int | None) -> None:
+def test_texts_full_of_values_are_compared_whole(told: str, claimed: str, count: int) -> None:
     """One by one, that would be millions of comparisons."""
     narrative, output = ("".join(map(each.format, range(1, 1_001))) for each in (told, claimed))
     found = unsupported_values(Output((output,)), narrative)
-    assert count is None or len(found) == count
+    assert len(found) == count
